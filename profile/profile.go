@@ -1,0 +1,235 @@
+// Package profile describes a harness's conventions as data: what a skill directory may hold, how
+// severe its problems are, and where bundles are kept. Two profiles are built in, berry and
+// headlesscode; a user's own is a YAML file of the same form, and nothing else in Punnet knows a
+// harness by name.
+package profile
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/skill"
+)
+
+// Version is the version of the file's form that this package reads.
+const Version = 1
+
+// MaxFileBytes bounds a profile's file.
+const MaxFileBytes = 64 << 10
+
+// Default is the name of the profile that is used where none is named.
+const Default = "berry"
+
+//go:embed berry.yaml headlesscode.yaml
+var builtin embed.FS
+
+// Profile is one harness's conventions.
+type Profile struct {
+	Name string
+	// Rules say what of a skill directory becomes a bundle.
+	Rules bundle.Rules
+	// Severities say how much each problem of a SKILL.md counts.
+	Severities skill.Severities
+	// Store holds the places of the host store in the order of preference; see Locate.
+	Store []string
+	// Collections are the collections of this machine, the one whose skills win first.
+	Collections []Collection
+	// Cache is the place of a target's cache below its cache directory, with slashes.
+	Cache string
+}
+
+// Collection is a directory of skill directories.
+type Collection struct {
+	Scope   string   `yaml:"scope"`   // what kind of collection it is: host, user, managed, ...
+	Places  []string `yaml:"places"`  // where it is, in the order of preference; see Locate
+	Entries int      `yaml:"entries"` // how many entries of it are looked at
+}
+
+// Builtin returns the names of the built-in profiles, sorted.
+func Builtin() []string { return []string{"berry", "headlesscode"} }
+
+// Load returns the profile that a --profile flag names: a built-in one, or a file where the name
+// has a slash or an ending of .yaml or .yml. "" is Default.
+func Load(name string) (*Profile, error) {
+	if name == "" {
+		name = Default
+	}
+	if slices.Contains(Builtin(), name) {
+		data, err := builtin.ReadFile(name + ".yaml")
+		if err != nil {
+			return nil, fmt.Errorf("profile %s: %w", name, err)
+		}
+		return Parse(data)
+	}
+	if ext := filepath.Ext(name); !strings.ContainsAny(name, `/\`) && ext != ".yaml" && ext != ".yml" {
+		return nil, fmt.Errorf("no profile %s: it is one of %s, or a YAML file", display.Quote(name), strings.Join(Builtin(), ", "))
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > MaxFileBytes {
+		return nil, fmt.Errorf("profile %s: not a file of at most %d KiB", display.Quote(name), MaxFileBytes>>10)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	p, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", display.Quote(name), err)
+	}
+	return p, nil
+}
+
+// document is the form of the file.
+type document struct {
+	Version    int                          `yaml:"version"`
+	Name       string                       `yaml:"name"`
+	Store      []string                     `yaml:"store"`
+	Cache      string                       `yaml:"cache"`
+	Bundle     rules                        `yaml:"bundle"`
+	Severities map[skill.Code]severityField `yaml:"severities"`
+
+	Collections []Collection `yaml:"collections"`
+}
+
+type rules struct {
+	Entries        int      `yaml:"entries"`
+	Levels         int      `yaml:"levels"`
+	Bytes          int64    `yaml:"bytes"`
+	Files          int      `yaml:"files"`
+	FileBytes      int64    `yaml:"fileBytes"`
+	LeaveOut       []string `yaml:"leaveOut"`
+	FollowLinks    bool     `yaml:"followLinks"`
+	TextOnly       bool     `yaml:"textOnly"`
+	LeaveOutExcess bool     `yaml:"leaveOutExcess"`
+}
+
+// severityField is a skill.Severity that yaml.v3 reads through its text.
+type severityField struct{ skill.Severity }
+
+func (s *severityField) UnmarshalYAML(n *yaml.Node) error {
+	return s.UnmarshalText([]byte(n.Value))
+}
+
+// Parse reads a profile's file. Errors name the line; unknown and repeated keys are errors.
+func Parse(data []byte) (*Profile, error) {
+	if len(data) > MaxFileBytes {
+		return nil, fmt.Errorf("profile: larger than %d KiB", MaxFileBytes>>10)
+	}
+	if err := checkShape(data); err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	var d document
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	if err := dec.Decode(&d); err != nil {
+		return nil, fmt.Errorf("profile: %w", PlainYAMLError(err))
+	}
+	p, err := d.profile()
+	if err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	return p, nil
+}
+
+// maxNodes bounds what the decoder is given: its report of repeated keys takes time and memory by
+// the square of their number.
+const maxNodes = 2000
+
+// checkShape refuses what would make decoding costly, before it is decoded.
+func checkShape(data []byte) error {
+	var n yaml.Node
+	if err := yaml.Unmarshal(data, &n); err != nil {
+		return PlainYAMLError(err)
+	}
+	count := 0
+	var walk func(n *yaml.Node) error
+	walk = func(n *yaml.Node) error {
+		if count++; count > maxNodes {
+			return fmt.Errorf("line %d: more than %d values", n.Line, maxNodes)
+		}
+		if n.Kind == yaml.AliasNode || n.Anchor != "" {
+			return fmt.Errorf("line %d: anchors and aliases are not used here", n.Line)
+		}
+		for _, c := range n.Content {
+			if err := walk(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return walk(&n)
+}
+
+var notFound = regexp.MustCompile(`field (\S+) not found in type \S+`)
+
+// PlainYAMLError returns the words of an error of the YAML decoder, without its name and the names of
+// Go types, safe to show.
+func PlainYAMLError(err error) error {
+	msg := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  ", "")
+	msg = notFound.ReplaceAllString(msg, "unknown key $1")
+	return errors.New(display.Quote(strings.ReplaceAll(msg, "\n  ", "; ")))
+}
+
+func (d *document) profile() (*Profile, error) {
+	b := d.Bundle
+	switch {
+	case d.Version != Version:
+		return nil, fmt.Errorf("version is %d, and this punnet reads version %d", d.Version, Version)
+	case d.Name == "":
+		return nil, errors.New("name is missing")
+	case len(d.Store) == 0:
+		return nil, errors.New("store is missing: where bundles are kept on this machine")
+	case !cachePath.MatchString(d.Cache) || !fs.ValidPath(d.Cache):
+		return nil, fmt.Errorf("cache %q is not a relative path of letters, digits, . _ - and single slashes", d.Cache)
+	case b.Entries < 0 || b.Levels < 0 || b.Bytes < 0 || b.Files < 0 || b.FileBytes < 0:
+		return nil, errors.New("bundle: a limit is negative")
+	}
+	if err := checkPlaces(d.Store); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	for _, c := range d.Collections {
+		if c.Scope == "" || len(c.Places) == 0 || c.Entries <= 0 {
+			return nil, errors.New("collections: each has a scope, places and a positive number of entries")
+		}
+		if err := checkPlaces(c.Places); err != nil {
+			return nil, fmt.Errorf("collections: %s: %w", display.Quote(c.Scope), err)
+		}
+	}
+	for _, name := range b.LeaveOut {
+		if err := bundle.CheckName(name); err != nil {
+			return nil, fmt.Errorf("bundle: leaveOut: %q: %w", name, err)
+		}
+	}
+	p := &Profile{
+		Name: d.Name, Store: d.Store, Cache: d.Cache, Collections: d.Collections, Severities: skill.Severities{},
+		Rules: bundle.Rules{
+			Limits:   bundle.Limits{Entries: b.Entries, Levels: b.Levels, Bytes: b.Bytes, Files: b.Files, FileBytes: b.FileBytes},
+			LeaveOut: b.LeaveOut, NoLinks: !b.FollowLinks, TextOnly: b.TextOnly, LeaveOutExcess: b.LeaveOutExcess,
+		},
+	}
+	for code, s := range d.Severities {
+		p.Severities[code] = s.Severity
+	}
+	if err := p.Severities.Check(); err != nil {
+		return nil, fmt.Errorf("severities: %w", err)
+	}
+	return p, nil
+}
+
+// cachePath holds a cache's place to what needs no quoting in any shell.
+var cachePath = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)

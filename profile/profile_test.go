@@ -1,0 +1,181 @@
+package profile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/skill"
+)
+
+func TestBuiltinProfilesAreWhatTheHarnessesPromise(t *testing.T) {
+	berry, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if berry.Name != "berry" || berry.Cache != "berry/skills" {
+		t.Errorf("the default profile is %+v", berry)
+	}
+	leaveOut := []string{".git", ".jj", ".hg", ".svn", ".DS_Store", "__pycache__"}
+	if want := (bundle.Rules{Limits: bundle.Limits{Entries: 512, Levels: 16, Bytes: 32 << 20}, LeaveOut: leaveOut}); !reflect.DeepEqual(berry.Rules, want) {
+		t.Errorf("berry's rules are %+v, want %+v", berry.Rules, want)
+	}
+	headless, err := Load("headlesscode")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := bundle.Rules{
+		Limits:   bundle.Limits{Entries: 10000, Levels: 16, Bytes: 512 << 10, Files: 200, FileBytes: 64 << 10},
+		LeaveOut: leaveOut, NoLinks: true, TextOnly: true, LeaveOutExcess: true,
+	}
+	if !reflect.DeepEqual(headless.Rules, want) {
+		t.Errorf("headlesscode's rules are %+v, want %+v", headless.Rules, want)
+	}
+	if berry.Severities.Of(skill.NameDirectory) != skill.Warning || headless.Severities.Of(skill.NameDirectory) != skill.Error {
+		t.Error("a directory of another name is not a warning for berry and an error for headlesscode")
+	}
+	for _, name := range Builtin() {
+		if p, err := Load(name); err != nil || p.Name != name {
+			t.Errorf("%s: %v, %v", name, p, err)
+		}
+	}
+}
+
+func TestStoreIsWhereTheHarnessKeepsIt(t *testing.T) {
+	abs := t.TempDir() // absolute on every system
+	join := func(rest string) string { return filepath.Join(abs, filepath.FromSlash(rest)) }
+	berry, err := Load("berry")
+	if err != nil {
+		t.Fatal(err)
+	}
+	headless, err := Load("headlesscode")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		p    *Profile
+		env  map[string]string
+		want string
+	}{
+		{berry, map[string]string{"HOME": abs}, join(".local/share/berry/skills/bundles")},
+		{berry, map[string]string{"HOME": abs, "XDG_DATA_HOME": join("x")}, join("x/berry/skills/bundles")},
+		{berry, map[string]string{"HOME": abs, "XDG_DATA_HOME": ""}, join(".local/share/berry/skills/bundles")},
+		{berry, map[string]string{"HOME": abs, "XDG_DATA_HOME": "relative"}, join(".local/share/berry/skills/bundles")},
+		{headless, map[string]string{"HOME": abs, "XDG_DATA_HOME": join("x")}, join(".local/share/headlesscode/bundles")},
+		{headless, map[string]string{"HOME": abs, "HEADLESSCODE_DATA_DIR": join("d")}, join("d/bundles")},
+		{berry, nil, ""},
+	} {
+		got, err := Locate(c.p.Store, func(name string) string { return c.env[name] })
+		if got != c.want || (err != nil) != (c.want == "") || err != nil && !errors.Is(err, ErrNoPlace) {
+			t.Errorf("%s with %v: %q, %v; want %q", c.p.Name, c.env, got, err, c.want)
+		}
+	}
+}
+
+const good = "version: 1\nname: mine\nstore: [$HOME/x]\ncache: mine/skills\n"
+
+func TestOwnProfileSaysWhatIsWrongWithIt(t *testing.T) {
+	if _, err := Parse([]byte(good)); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ text, says string }{
+		"unknown key":         {good + "colour: red\n", "line 5: unknown key colour"},
+		"unknown inner key":   {good + "bundle:\n  entires: 5\n", "line 6: unknown key entires"},
+		"key twice":           {good + "name: other\n", "line 5"},
+		"other version":       {strings.Replace(good, "1", "2", 1), "version is 2"},
+		"no version":          {strings.TrimPrefix(good, "version: 1\n"), "version is 0"},
+		"no name":             {strings.Replace(good, "name: mine\n", "", 1), "name is missing"},
+		"no store":            {strings.Replace(good, "store: [$HOME/x]\n", "", 1), "store is missing"},
+		"relative store":      {strings.Replace(good, "$HOME/x", "x/y", 1), "neither is absolute"},
+		"variable inside":     {strings.Replace(good, "$HOME/x", "$HOME/$USER", 1), "one variable"},
+		"no cache":            {strings.Replace(good, "cache: mine/skills\n", "", 1), "cache"},
+		"cache escapes":       {strings.Replace(good, "mine/skills", "../etc", 1), "cache"},
+		"absolute cache":      {strings.Replace(good, "mine/skills", "/etc", 1), "cache"},
+		"cache with a quote":  {strings.Replace(good, "mine/skills", `"a'b"`, 1), "cache"},
+		"negative limit":      {good + "bundle: {bytes: -1}\n", "negative"},
+		"bad name left out":   {good + "bundle: {leaveOut: [a/b]}\n", "leaveOut"},
+		"unknown code":        {good + "severities: {nosuch: error}\n", "nosuch"},
+		"unknown severity":    {good + "severities: {name-directory: fatal}\n", "fatal"},
+		"softened fatal":      {good + "severities: {name-missing: warning}\n", "always an error"},
+		"collection nowhere":  {good + "collections: [{scope: host, entries: 5}]\n", "places"},
+		"collection relative": {good + "collections: [{scope: host, places: [x], entries: 5}]\n", "neither is absolute"},
+		"alias":               {good + "bundle: &a {bytes: 1}\n", "anchors"},
+		"not YAML":            {"{", "line 1"},
+		"not a mapping":       {"- a\n", "line 1"},
+		"wrong type":          {good + "bundle: {bytes: many}\n", "line 5"},
+		"too large":           {good + strings.Repeat("#\n", MaxFileBytes), "64 KiB"},
+		"terminal characters": {good + "\"\\e[2J\": 1\n", `\u{1b}`},
+	} {
+		_, err := Parse([]byte(c.text))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: error %v, want it to say %q", name, err, c.says)
+		}
+	}
+}
+
+func TestFloodOfKeysIsRefusedAtOnce(t *testing.T) {
+	done := make(chan error, 1)
+	go func() {
+		_, err := Parse([]byte(strings.Repeat("a:\n", MaxFileBytes/3)))
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "more than") {
+			t.Errorf("error %v", err)
+		}
+	case <-time.After(10 * time.Second): // decoded, it takes most of a minute and 4 GB
+		t.Fatal("still decoding")
+	}
+}
+
+func TestProfileIsAFileOrABuiltinName(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	if err := os.WriteFile(file, []byte(good), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := Load(file); err != nil || p.Name != "mine" {
+		t.Errorf("%v, %v", p, err)
+	}
+	for name, says := range map[string]string{
+		"nosuch":                       "berry, headlesscode",
+		filepath.Dir(file):             "not a file",
+		filepath.Join(file, "no.yaml"): "profile",
+		"./nosuch.yaml":                "nosuch.yaml",
+		"berry\x1b[2J":                 `\u{1b}`,
+	} {
+		if _, err := Load(name); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("Load(%q): %v, want it to say %q", name, err, says)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(good))
+	for _, name := range Builtin() {
+		data, err := builtin.ReadFile(name + ".yaml")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := Parse(data)
+		if err != nil {
+			for _, r := range err.Error() {
+				if r < 0x20 {
+					t.Fatalf("the error %q shows what it should quote", err)
+				}
+			}
+			return
+		}
+		if p.Name == "" || len(p.Store) == 0 || p.Cache == "" || p.Severities.Check() != nil || filepath.IsAbs(p.Cache) {
+			t.Fatalf("accepted as %+v", p)
+		}
+	})
+}
