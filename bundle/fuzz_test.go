@@ -122,7 +122,7 @@ func FuzzDirectory(f *testing.F) {
 		if err := Pack(ctx, &packed, Gzip, b); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := newStore(t).Import(ctx, &packed, Limits{}); err != nil || again.Digest != p.Digest {
+		if again, err := newStore(t).Import(ctx, &packed); err != nil || again.Digest != p.Digest {
 			t.Fatalf("packed and imported: %v, %v", again.Digest, err)
 		}
 	})

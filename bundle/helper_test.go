@@ -77,7 +77,7 @@ func open(t testing.TB, dir string) *Source {
 
 func newStore(t testing.TB) *Store {
 	t.Helper()
-	s, err := OpenStore(filepath.Join(t.TempDir(), "data", "bundles"))
+	s, err := OpenStore(filepath.Join(t.TempDir(), "data", "bundles"), Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -198,7 +196,7 @@ func checkPrivate(t *testing.T, dir string) {
 }
 
 func TestUnreadableFileIsNamed(t *testing.T) {
-	asOther(t, func(t *testing.T) {
+	testenv.AsOther(t, func(t *testing.T) {
 		src := newSkill(t, "secret = x")
 		if err := os.Chmod(filepath.Join(src.Path, "secret"), 0); err != nil {
 			t.Fatal(err)
@@ -215,40 +213,4 @@ func TestUnreadableFileIsNamed(t *testing.T) {
 			t.Errorf("rejected %s for %s, want d for %s", path, reason, Unreadable)
 		}
 	})
-}
-
-// asOther runs a test as a user that file modes bind: root starts the test again as nobody.
-func asOther(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		test(t)
-		return
-	}
-	const nobody = 65534
-	dir, err := os.MkdirTemp("", "punnet-other")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	self, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		testenv.Missing(t, "/proc, to run a test as another user")
-	}
-	exe := filepath.Join(dir, "test")
-	if err := os.WriteFile(exe, self, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range []string{dir, exe} {
-		if err := os.Chown(p, nobody, nobody); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cmd := exec.Command(exe, "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
-		t.Errorf("as another user: %v\n%s", err, out)
-	}
 }

@@ -100,7 +100,8 @@ func unpackWithin(t *testing.T, src *Source, tree *Tree, limits Limits, want err
 		t.Fatal(err)
 	}
 	into := newStore(t)
-	got, err := into.Import(context.Background(), &packed, limits)
+	into.limits = limits.withDefaults()
+	got, err := into.Import(context.Background(), &packed)
 	if !errors.Is(err, want) {
 		t.Errorf("unpacking: error %v, want %v", err, want)
 	}

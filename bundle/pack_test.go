@@ -42,7 +42,7 @@ func TestPackedBundleUnpacksToTheSameDigest(t *testing.T) {
 	for _, c := range []Compression{Gzip, Zstd} {
 		stream, b, s := packed(t, c, plainTree+strings.Repeat("d/", 10)+strings.Repeat("long", 60)+" = x")
 		into := newStore(t)
-		p, err := into.Import(context.Background(), bytes.NewReader(stream), Limits{})
+		p, err := into.Import(context.Background(), bytes.NewReader(stream))
 		if err != nil {
 			t.Fatalf("%v: %v", c, err)
 		}
@@ -52,7 +52,7 @@ func TestPackedBundleUnpacksToTheSameDigest(t *testing.T) {
 		if a, b := treeOf(t, s.Dir()), treeOf(t, into.Dir()); a != b {
 			t.Errorf("%v: the stores differ:\n%s\n%s", c, a, b)
 		}
-		if p, err = into.Import(context.Background(), bytes.NewReader(stream), Limits{}); err != nil || p.New {
+		if p, err = into.Import(context.Background(), bytes.NewReader(stream)); err != nil || p.New {
 			t.Errorf("%v: importing again: %+v, %v", c, p, err)
 		}
 	}
@@ -164,7 +164,7 @@ func TestPackingDamagedContentEndsWithoutAnEnd(t *testing.T) {
 		if damaged, ok := errors.AsType[*DamagedError](err); !ok || damaged.Damage[0].Path != "release/references/deep/a.md" {
 			t.Errorf("%s: error %v, want the path named", name, err)
 		}
-		if _, err := newStore(t).Import(context.Background(), &buf, Limits{}); err == nil {
+		if _, err := newStore(t).Import(context.Background(), &buf); err == nil {
 			t.Errorf("%s: what was packed can be imported", name)
 		}
 	}
@@ -236,11 +236,11 @@ func TestHostileStreamsAreRefusedAndWriteNothingOutside(t *testing.T) {
 		"a bomb":             {bomb(t, top), TooManyBytes},
 	} {
 		outside := t.TempDir()
-		s, err := OpenStore(filepath.Join(outside, "store"))
+		s, err := OpenStore(filepath.Join(outside, "store"), Limits{Bytes: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Import(context.Background(), bytes.NewReader(c.stream), Limits{Bytes: 1 << 20})
+		_, err = s.Import(context.Background(), bytes.NewReader(c.stream))
 		if err == nil {
 			t.Errorf("%s: accepted", name)
 		} else if c.reason != "" && !errors.Is(err, c.reason) {
@@ -272,7 +272,7 @@ func TestDecoderMemoryIsBounded(t *testing.T) {
 	frame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 19 << 3, 0x01, 0x00, 0x00}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := newStore(t).Import(context.Background(), bytes.NewReader(frame), Limits{})
+	_, err := newStore(t).Import(context.Background(), bytes.NewReader(frame))
 	runtime.ReadMemStats(&after)
 	if err == nil {
 		t.Error("accepted")
@@ -288,7 +288,11 @@ func TestDecoderMemoryIsBounded(t *testing.T) {
 		w.Write(zero)
 	}
 	w.Close()
-	if _, err := newStore(t).Import(context.Background(), &buf, Limits{Bytes: 1 << 20}); err == nil {
+	small, err := OpenStore(t.TempDir(), Limits{Bytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := small.Import(context.Background(), &buf); err == nil {
 		t.Error("200 MiB of nothing accepted")
 	}
 }
@@ -298,7 +302,7 @@ func TestCutStreamIsNeverImported(t *testing.T) {
 		stream, _, _ := packed(t, c, plainTree)
 		for n := range len(stream) {
 			s := newStore(t)
-			if _, err := s.Import(context.Background(), bytes.NewReader(stream[:n]), Limits{}); err == nil {
+			if _, err := s.Import(context.Background(), bytes.NewReader(stream[:n])); err == nil {
 				t.Fatalf("%v: a stream cut at %d of %d bytes was imported", c, n, len(stream))
 			}
 			if left := names(t, s); len(left) > 0 {

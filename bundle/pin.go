@@ -67,16 +67,16 @@ func (s *Store) Pin(ctx context.Context, src *Source, rules Rules, accept func(*
 }
 
 // Import puts a packed bundle into the store, from a stream that may come from anywhere: before it
-// gets its name it is held to the limits and to the digest it is packed as, as Unpack says, and the
+// gets its name it is held to the store's limits and to the digest it is packed as, as Unpack says, and the
 // errors are Unpack's and the system's.
-func (s *Store) Import(ctx context.Context, r io.Reader, limits Limits) (Pinned, error) {
+func (s *Store) Import(ctx context.Context, r io.Reader) (Pinned, error) {
 	root, done, err := s.writable(ctx)
 	if err != nil {
 		return Pinned{}, fmt.Errorf("import bundle: %w", err)
 	}
 	defer done()
 	pinned, err := s.place(ctx, root, func(stage *os.Root) (*Manifest, error) {
-		return Unpack(ctx, r, stage, limits)
+		return Unpack(ctx, r, stage, s.limits)
 	})
 	if err != nil {
 		return Pinned{}, fmt.Errorf("import bundle: %w", err)
@@ -91,7 +91,7 @@ func (s *Store) put(ctx context.Context, t *Tree) (Pinned, error) {
 		return Pinned{}, fmt.Errorf("pin: %w", err)
 	}
 	defer done()
-	err = verifyBundle(ctx, root, t.Manifest.Digest())
+	err = s.verify(ctx, root, t.Manifest.Digest())
 	if err == nil {
 		return s.pinned(root, t.Manifest, present)
 	}
@@ -184,7 +184,7 @@ func (s *Store) commit(ctx context.Context, root *os.Root, stage string, d Diges
 		} else if serr != nil {
 			return 0, err
 		}
-		verr := verifyBundle(ctx, root, d)
+		verr := s.verify(ctx, root, d)
 		if verr == nil {
 			return present, atomicfile.SyncDir(root, ".") // who renamed it may not have come to this
 		}
@@ -215,7 +215,7 @@ func (s *Store) replace(ctx context.Context, root *os.Root, stage string, d Dige
 	if _, err := lock.TryLockContext(ctx, lockPause); err != nil {
 		return false, fmt.Errorf("lock the store: %w", err)
 	}
-	if _, damaged := errors.AsType[*DamagedError](verifyBundle(ctx, root, d)); !damaged {
+	if _, damaged := errors.AsType[*DamagedError](s.verify(ctx, root, d)); !damaged {
 		return false, nil
 	}
 	trash := atomicfile.TempName(trashPrefix)

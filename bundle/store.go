@@ -32,16 +32,18 @@ const maxManifestBytes = 16 << 20
 
 // Store keeps bundles on this machine. Several processes may use one store at once.
 type Store struct {
-	dir string
+	dir    string
+	limits Limits
 }
 
 // OpenStore returns the store in a directory, which need not exist: the first pin creates it. dir
-// must be absolute.
-func OpenStore(dir string) (*Store, error) {
+// must be absolute. limits are those of the bundles that are put there; they bound what is imported,
+// and how much of something damaged is read before it is known for that.
+func OpenStore(dir string, limits Limits) (*Store, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("store %s: the path is not absolute", dir)
 	}
-	return &Store{dir: filepath.Clean(dir)}, nil
+	return &Store{dir: filepath.Clean(dir), limits: limits.withDefaults()}, nil
 }
 
 // Dir returns the store's directory.

@@ -317,7 +317,7 @@ func TestPinnersOfOneBundleAgree(t *testing.T) {
 }
 
 func TestStorePathIsAbsolute(t *testing.T) {
-	if _, err := OpenStore("relative/store"); err == nil {
+	if _, err := OpenStore("relative/store", Limits{}); err == nil {
 		t.Error("a relative store was opened")
 	}
 }
@@ -325,7 +325,7 @@ func TestStorePathIsAbsolute(t *testing.T) {
 func TestStoreThatCannotBeMadeIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "file", "x")
-	s, err := OpenStore(filepath.Join(dir, "file", "store"))
+	s, err := OpenStore(filepath.Join(dir, "file", "store"), Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

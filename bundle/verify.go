@@ -44,7 +44,7 @@ func (s *Store) Verify(ctx context.Context, d Digest) error {
 		return fmt.Errorf("verify bundle %s: %w", d.Short(), err)
 	}
 	defer root.Close()
-	if err := verifyBundle(ctx, root, d); err != nil {
+	if err := s.verify(ctx, root, d); err != nil {
 		if _, ok := errors.AsType[*DamagedError](err); ok {
 			return err
 		}
@@ -53,17 +53,18 @@ func (s *Store) Verify(ctx context.Context, d Digest) error {
 	return nil
 }
 
-func verifyBundle(ctx context.Context, store *os.Root, d Digest) error {
-	b, err := openBundle(store, d)
+func (s *Store) verify(ctx context.Context, root *os.Root, d Digest) error {
+	b, err := openBundle(root, d)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	return b.verify(ctx)
+	return b.verify(ctx, s.limits.FileBytes)
 }
 
-func (b *Bundle) verify(ctx context.Context) error {
-	c := comparison{root: b.root, want: b.Manifest, seen: make(map[string]bool, len(b.Manifest.entries))}
+// verify compares the bundle with its manifest. A file over max bytes is damaged unread.
+func (b *Bundle) verify(ctx context.Context, max int64) error {
+	c := comparison{root: b.root, want: b.Manifest, max: max, seen: make(map[string]bool, len(b.Manifest.entries))}
 	if info, err := b.root.Lstat("."); err != nil {
 		return err
 	} else if hasExecBits && info.Mode().Perm() != Dir.Perm() {
@@ -88,6 +89,7 @@ func (b *Bundle) verify(ctx context.Context) error {
 type comparison struct {
 	root  *os.Root
 	want  *Manifest
+	max   int64 // bytes that a file can have
 	seen  map[string]bool
 	found []Damage
 }
@@ -150,6 +152,10 @@ func (c *comparison) entry(ctx context.Context, e Entry) error {
 	}
 	if e.Kind == Dir {
 		return c.dir(ctx, e.Path)
+	}
+	if info.Size() > c.max {
+		c.damage(e.Path, "it is larger than %s, as no file of a bundle here is", formatBytes(c.max))
+		return nil
 	}
 	sum := sha256.New()
 	if err := copyStable(sum, c.root, e.Path, info); err != nil {
