@@ -1,0 +1,163 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// jump connects through the last of the machines in a.jumps, itself reached through the others, each
+// with its own configuration, its own host key check and its own login.
+func (a *attempt) jump(ctx context.Context) (net.Conn, error) {
+	last := strings.TrimSpace(a.jumps[len(a.jumps)-1])
+	t, err := parseJump(last)
+	if err != nil {
+		return nil, a.fail("resolve", ErrConfig, fmt.Errorf("ProxyJump %q: %w", said(last), err))
+	}
+	o := a.o
+	// As with ssh, what was said for the target is not meant for the machines on the way.
+	o.User, o.Port, o.IdentityFiles, o.Options = "", 0, nil, nil
+	before := a.jumps[:len(a.jumps)-1]
+	if len(before) == 0 {
+		before = nil // the first machine's own configuration says how it is reached
+	}
+	hop, err := dialSSH(ctx, t, o, before, a.depth+1)
+	if err != nil {
+		return nil, &Error{Op: "jump", Target: a.t, Addr: a.addr, Err: err}
+	}
+	dialing, cancel := context.WithTimeout(ctx, a.dialTimeout())
+	defer cancel()
+	conn, err := hop.client.DialContext(dialing, "tcp", a.addr)
+	if err == nil {
+		a.under = func() { _ = hop.Close() }
+		return conn, nil
+	}
+	hop.Close()
+	var no *ssh.OpenChannelError
+	switch {
+	case ctx.Err() != nil:
+		err = a.fail("dial", nil, ended(ctx))
+	case errors.As(err, &no):
+		err = a.fail("dial", ErrUnreachable, fmt.Errorf("%s could not connect: %s", t, said(no.Message)))
+	case dialing.Err() != nil:
+		err = a.fail("dial", ErrUnreachable, &both{fmt.Errorf("no answer through %s within %v", t, a.dialTimeout()), ErrTimeout})
+	default:
+		err = a.fail("dial", ErrUnreachable, fmt.Errorf("through %s: %s", t, said(err.Error())))
+	}
+	return nil, err
+}
+
+// parseJump reads one machine of ProxyJump: [user@]host[:port], or an ssh URL.
+func parseJump(s string) (Target, error) {
+	if !strings.HasPrefix(strings.ToLower(s), "ssh://") {
+		s = "ssh://" + s
+	}
+	return ParseTarget(s)
+}
+
+// proxy connects through the input and output of ProxyCommand.
+func (a *attempt) proxy() (net.Conn, error) {
+	x, err := newExpander(a.s, a.o)
+	var line string
+	if err == nil {
+		line, err = x.expand(a.s.ProxyCommand, false)
+	}
+	if err != nil {
+		return nil, a.fail("resolve", ErrConfig, fmt.Errorf("ProxyCommand: %w", err))
+	}
+	p, err := proxyShell(line)
+	if err != nil {
+		return nil, a.fail("dial", ErrUnreachable, fmt.Errorf("ProxyCommand: %w", err))
+	}
+	conn, err := startProxy(p, a.addr)
+	if err != nil {
+		return nil, a.fail("dial", ErrUnreachable, fmt.Errorf("ProxyCommand: %w", err))
+	}
+	a.o.logger().Debug("connecting through a command", "target", a.t.String())
+	return conn, nil
+}
+
+// lastWords is how long a command that closed its output may take to end.
+const lastWords = time.Second
+
+// proxyConn is a command's output and input as a connection.
+type proxyConn struct {
+	io.Reader
+	io.Writer
+	p     *exec.Cmd
+	words *words
+	addr  proxyAddr
+	in    io.Closer
+	once  sync.Once
+}
+
+// startProxy starts p and returns it as a connection to addr.
+func startProxy(p *exec.Cmd, addr string) (*proxyConn, error) {
+	in, err := p.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := p.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c := &proxyConn{Reader: out, Writer: in, in: in, p: p, words: &words{kept: firstBytes{max: saidBytes}}, addr: proxyAddr(addr)}
+	p.Stderr = c.words
+	p.WaitDelay = cancelGrace
+	if err := p.Start(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// end ends the command: by closing its input, after patience by a signal, and then by force.
+func (c *proxyConn) end(patience time.Duration) {
+	c.once.Do(func() {
+		c.in.Close()
+		ask := time.AfterFunc(patience, func() { killProxy(c.p.Process) })
+		force := time.AfterFunc(patience+cancelGrace, func() { _ = c.p.Process.Kill() })
+		_ = c.p.Wait() // closes the output, and is bounded by WaitDelay once the command is gone
+		ask.Stop()
+		force.Stop()
+	})
+}
+
+// Read fails with what the command wrote to its standard error, where it ends.
+func (c *proxyConn) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	if err != nil {
+		// What it had to say is complete when it is gone.
+		c.end(lastWords)
+		if text := c.words.String(); text != "" {
+			err = fmt.Errorf("%w; ProxyCommand said: %s", err, said(text))
+		}
+	}
+	return n, err
+}
+
+func (c *proxyConn) Close() error {
+	c.end(0)
+	return nil
+}
+
+func (c *proxyConn) LocalAddr() net.Addr  { return c.addr }
+func (c *proxyConn) RemoteAddr() net.Addr { return c.addr }
+
+// Deadlines are not to be had on a pipe of a command; this package ends connections by Close.
+func (c *proxyConn) SetDeadline(time.Time) error      { return errors.ErrUnsupported }
+func (c *proxyConn) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
+func (c *proxyConn) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }
+
+// proxyAddr is the address that a command connects to.
+type proxyAddr string
+
+func (proxyAddr) Network() string  { return "proxy" }
+func (a proxyAddr) String() string { return string(a) }

@@ -1,0 +1,353 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// closeGrace is how long a server may take to confirm that a channel is closed, with what is
+// buffered on a slow link before it. It passes in the background.
+const closeGrace = 5 * time.Second
+
+// sshConn is a Conn over one SSH connection.
+type sshConn struct {
+	client *ssh.Client
+	target Target
+	addr   string
+	idle   time.Duration
+	grace  time.Duration // for a command that was asked to end
+	log    *slog.Logger
+	owned  bool
+	under  func() // closes what the connection runs over, once it is closed
+
+	slots  chan struct{} // one token a channel
+	closed chan struct{} // Close was called
+	dead   chan struct{} // an owned connection ended
+	wg     sync.WaitGroup
+
+	filesLock chan struct{} // one token: who opens or replaces files
+	files     *sftpClient
+
+	mu    sync.Mutex
+	cause error // why the connection was given up
+	over  bool
+}
+
+// NewConn returns a Conn over a client that the caller made and goes on owning: Close frees what
+// the Conn opened and leaves the client open, no keepalives are sent, and at most MaxChannels of
+// the client's channels are used at a time. When the link is dead, calls end at their limits, but
+// only the caller, by closing the client, frees what they were waiting for. Of o, Idle and Log
+// count.
+func NewConn(client *ssh.Client, o Options) Conn {
+	host := client.RemoteAddr().String()
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	c := newSSHConn(client, o)
+	c.target = Target{User: client.User(), Host: host}
+	return c
+}
+
+func newSSHConn(client *ssh.Client, o Options) *sshConn {
+	c := &sshConn{
+		client: client, addr: client.RemoteAddr().String(), idle: o.idle(), grace: cancelGrace, log: o.logger(),
+		slots: make(chan struct{}, MaxChannels), closed: make(chan struct{}), dead: make(chan struct{}),
+		filesLock: make(chan struct{}, 1),
+	}
+	return c
+}
+
+// own makes c responsible for the client: it watches it, keeps it alive, and closes it. under is
+// called after the client is closed, if it is not nil.
+func (c *sshConn) own(keepalive time.Duration, under func()) {
+	c.owned, c.under = true, under
+	c.wg.Add(2)
+	go func() {
+		defer c.wg.Done()
+		err := c.client.Wait()
+		c.giveUp(ErrLost, err)
+		close(c.dead)
+	}()
+	go c.keepAlive(keepalive)
+}
+
+// keepAlive asks the server for an answer every period and gives the connection up after two
+// periods without one.
+func (c *sshConn) keepAlive(period time.Duration) {
+	defer c.wg.Done()
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.dead:
+			return
+		}
+		answered := make(chan struct{})
+		c.wg.Add(1)
+		go func() {
+			defer c.wg.Done()
+			// Whatever the answer is, it is one.
+			_, _, _ = c.client.SendRequest("keepalive@openssh.com", true, nil)
+			close(answered)
+		}()
+		limit := time.NewTimer(2 * period)
+		select {
+		case <-answered:
+		case <-limit.C:
+			c.giveUp(ErrTimeout, fmt.Errorf("no answer to a keepalive in %v", 2*period))
+		case <-c.dead:
+		}
+		limit.Stop()
+	}
+}
+
+// giveUp closes an owned connection and remembers why, unless a reason is known already.
+func (c *sshConn) giveUp(kind, err error) {
+	c.mu.Lock()
+	if c.cause == nil {
+		c.cause = c.newError("connection", kind, err)
+	}
+	c.mu.Unlock()
+	if c.owned {
+		_ = c.client.Close()
+	}
+}
+
+// lost returns why the connection ended, or err, which says that it did, in this package's terms.
+func (c *sshConn) lost(op string, err error) error {
+	select {
+	case <-c.closed:
+		return c.newError(op, ErrClosed, nil)
+	default:
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cause != nil {
+		var e *Error
+		if errors.As(c.cause, &e) {
+			return c.newError(op, e.Kind, e.Err)
+		}
+	}
+	return c.newError(op, ErrLost, err)
+}
+
+func (c *sshConn) newError(op string, kind, err error) *Error {
+	return &Error{Op: op, Target: c.target, Addr: c.addr, Kind: kind, Err: err}
+}
+
+func (c *sshConn) Server() string { return string(c.client.ServerVersion()) }
+
+func (c *sshConn) Close() error {
+	c.mu.Lock()
+	first := !c.over
+	c.over = true
+	c.mu.Unlock()
+	if !first {
+		c.waitAll()
+		return nil
+	}
+	close(c.closed)
+	c.filesLock <- struct{}{}
+	files := c.files
+	<-c.filesLock
+	if files != nil {
+		files.close()
+	}
+	if c.owned {
+		_ = c.client.Close()
+	}
+	c.waitAll()
+	if c.under != nil {
+		c.under()
+	}
+	return nil
+}
+
+// waitAll waits for every goroutine of c. On a borrowed connection whose link is dead nothing here
+// can free them, so that the wait has an end.
+func (c *sshConn) waitAll() {
+	if c.owned {
+		c.wg.Wait()
+		return
+	}
+	all := make(chan struct{})
+	go func() {
+		c.wg.Wait()
+		close(all)
+	}()
+	limit := time.NewTimer(c.grace + closeGrace)
+	defer limit.Stop()
+	select {
+	case <-all:
+	case <-limit.C:
+	}
+}
+
+// begin counts a call among those that Close waits for.
+func (c *sshConn) begin(op string) (end func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return nil, c.newError(op, ErrClosed, nil)
+	}
+	c.wg.Add(1)
+	return c.wg.Done, nil
+}
+
+// acquire waits for one of the connection's channels and returns what gives it back.
+func (c *sshConn) acquire(ctx context.Context, op string) (release func(), err error) {
+	// A select alone would now and then take a slot on a Conn that is closed.
+	if err := c.usable(ctx, op); err != nil {
+		return nil, err
+	}
+	select {
+	case c.slots <- struct{}{}:
+		return sync.OnceFunc(func() { <-c.slots }), nil
+	case <-ctx.Done():
+		return nil, c.newError(op, nil, ended(ctx))
+	case <-c.closed:
+		return nil, c.newError(op, ErrClosed, nil)
+	case <-c.dead:
+		return nil, c.lost(op, nil)
+	}
+}
+
+func (c *sshConn) usable(ctx context.Context, op string) error {
+	select {
+	case <-c.closed:
+		return c.newError(op, ErrClosed, nil)
+	case <-c.dead:
+		return c.lost(op, nil)
+	case <-ctx.Done():
+		return c.newError(op, nil, ended(ctx))
+	default:
+		return nil
+	}
+}
+
+// opened is a session channel and its requests.
+type opened struct {
+	ch   ssh.Channel
+	reqs <-chan *ssh.Request
+}
+
+// session opens a session channel and makes one request on it, "exec" or "subsystem". refused is
+// the kind of error that a refusal of the request is.
+func (c *sshConn) session(ctx context.Context, op, request string, payload []byte, refused error) (*opened, error) {
+	type result struct {
+		o   *opened
+		err error
+	}
+	done := make(chan result, 1)
+	abandoned := make(chan struct{})
+	c.wg.Add(1)
+	go func() {
+		defer c.wg.Done()
+		o, err := c.openSession(op, request, payload, refused, abandoned)
+		done <- result{o, err}
+	}()
+	limit := c.timer()
+	defer limit.Stop()
+	var err error
+	select {
+	case r := <-done:
+		return r.o, r.err
+	case <-ctx.Done():
+		err = c.newError(op, nil, ended(ctx))
+	case <-c.closed:
+		err = c.newError(op, ErrClosed, nil)
+	case <-limit.C:
+		err = c.newError(op, ErrTimeout, fmt.Errorf("the server did not answer the request for a channel within %v", c.idle))
+	}
+	close(abandoned)
+	if errors.Is(err, ErrTimeout) {
+		// A server that does not answer this answers nothing.
+		c.giveUp(ErrTimeout, errors.New("the server does not open channels"))
+	}
+	c.wg.Add(1)
+	go func() {
+		defer c.wg.Done()
+		if r := <-done; r.o != nil {
+			r.o.ch.Close()
+			ssh.DiscardRequests(r.o.reqs)
+		}
+	}()
+	return nil, err
+}
+
+// openSession does what session promises, without its limits.
+func (c *sshConn) openSession(op, request string, payload []byte, refused error, abandoned <-chan struct{}) (*opened, error) {
+	ch, reqs, err := c.client.OpenChannel("session", nil)
+	if err != nil {
+		var no *ssh.OpenChannelError
+		if errors.As(err, &no) {
+			e := c.newError(op, ErrRefused, fmt.Errorf("no channel: %s", said(no.Message)))
+			e.Advice = "other sessions may use up what the server allows (MaxSessions); try again when they ended"
+			return nil, e
+		}
+		return nil, c.lost(op, err)
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-abandoned:
+			ch.Close()
+		case <-stop:
+		}
+	}()
+	ok, err := ch.SendRequest(request, true, payload)
+	if err == nil && ok {
+		select {
+		case <-abandoned:
+			ch.Close()
+			go ssh.DiscardRequests(reqs)
+			return nil, c.newError(op, ErrClosed, nil)
+		default:
+			return &opened{ch, reqs}, nil
+		}
+	}
+	ch.Close()
+	go ssh.DiscardRequests(reqs)
+	if err != nil {
+		return nil, c.lost(op, err)
+	}
+	return nil, c.newError(op, refused, errors.New("the server refused the request"))
+}
+
+// timer returns a timer for the connection's idle limit, one that never fires when there is none.
+func (c *sshConn) timer() *time.Timer {
+	if c.idle < 0 {
+		t := time.NewTimer(time.Hour)
+		t.Stop()
+		return t
+	}
+	return time.NewTimer(c.idle)
+}
+
+// hangUp closes a channel and waits a moment for the server to confirm, so that it is not counted
+// as free before it is. sshd does not confirm while a process holds the command's output; whether a
+// silent server is dead is for keepAlive to find out. finished is closed when the channel's requests
+// end.
+func (c *sshConn) hangUp(ch ssh.Channel, finished <-chan struct{}) {
+	c.wg.Add(1)
+	go func() {
+		defer c.wg.Done()
+		ch.Close() // can block on a dead link
+	}()
+	grace := time.NewTimer(closeGrace)
+	defer grace.Stop()
+	select {
+	case <-finished:
+	case <-grace.C:
+	case <-c.closed:
+	}
+}

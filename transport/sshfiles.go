@@ -1,0 +1,168 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Files opens the SFTP subsystem on the first call, and again when it has ended since.
+func (c *sshConn) Files(ctx context.Context) (FS, error) {
+	end, err := c.begin("files")
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if err := c.usable(ctx, "files"); err != nil {
+		return nil, err
+	}
+	select {
+	case c.filesLock <- struct{}{}:
+		defer func() { <-c.filesLock }()
+	case <-ctx.Done():
+		return nil, c.newError("files", nil, ended(ctx))
+	case <-c.closed:
+		return nil, c.newError("files", ErrClosed, nil)
+	}
+	if c.files != nil && c.files.cause() == nil {
+		return &sftpFS{ctx, c.files}, nil
+	}
+	files, err := c.openFiles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.files = files
+	return &sftpFS{ctx, files}, nil
+}
+
+// openFiles opens a channel and speaks SFTP's opening words on it.
+func (c *sshConn) openFiles(ctx context.Context) (*sftpClient, error) {
+	release, err := c.acquire(ctx, "files")
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.session(ctx, "files", "subsystem", ssh.Marshal(struct{ Name string }{"sftp"}), ErrNoFiles)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	finished := make(chan struct{})
+	c.wg.Add(1)
+	go func() {
+		defer c.wg.Done()
+		ssh.DiscardRequests(o.reqs)
+		close(finished)
+		release()
+	}()
+	words := &words{kept: firstBytes{max: saidBytes}}
+	c.wg.Add(1)
+	go func() {
+		defer c.wg.Done()
+		_, _ = io.Copy(words, o.ch.Stderr())
+	}()
+	hangUp := sync.OnceFunc(func() {
+		c.wg.Add(1)
+		go func() {
+			defer c.wg.Done()
+			c.hangUp(o.ch, finished)
+		}()
+	})
+	files, err := c.greet(ctx, o.ch, hangUp)
+	if err != nil {
+		return nil, c.greetError(ctx, err, words)
+	}
+	// The client's loops end when it does; Close waits for them.
+	c.wg.Add(1)
+	go func() {
+		defer c.wg.Done()
+		files.wg.Wait()
+	}()
+	return files, nil
+}
+
+// greet runs openSFTP until ctx ends or nothing came for the idle limit.
+func (c *sshConn) greet(ctx context.Context, ch ssh.Channel, hangUp func()) (*sftpClient, error) {
+	type result struct {
+		files *sftpClient
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		files, err := openSFTP(ch, &hangingWriter{ch, hangUp}, c.idle)
+		done <- result{files, err}
+	}()
+	limit := c.timer()
+	defer limit.Stop()
+	var err error
+	select {
+	case r := <-done:
+		if r.err != nil {
+			hangUp()
+		}
+		return r.files, r.err
+	case <-ctx.Done():
+		err = ended(ctx)
+	case <-c.closed:
+		err = ErrClosed
+	case <-limit.C:
+		err = &both{fmt.Errorf("no SFTP server spoke within %v", c.idle), ErrTimeout}
+	}
+	hangUp()
+	go func() {
+		if r := <-done; r.files != nil {
+			r.files.close()
+		}
+	}()
+	return nil, err
+}
+
+// greetError says why there is no SFTP.
+func (c *sshConn) greetError(ctx context.Context, err error, w *words) error {
+	switch {
+	case ctx.Err() != nil:
+		return c.newError("files", nil, ended(ctx))
+	case errors.Is(err, ErrClosed):
+		return c.newError("files", ErrClosed, nil)
+	case errors.Is(err, ErrTimeout):
+		return c.newError("files", ErrTimeout, err)
+	}
+	if text := w.String(); text != "" {
+		err = fmt.Errorf("%w; the account said: %s", err, said(text))
+	}
+	return c.newError("files", ErrNoFiles, err)
+}
+
+// hangingWriter is a channel's input whose Close hangs up the whole channel.
+type hangingWriter struct {
+	ch     ssh.Channel
+	hangUp func()
+}
+
+func (h *hangingWriter) Write(p []byte) (int, error) { return h.ch.Write(p) }
+
+func (h *hangingWriter) Close() error {
+	h.hangUp()
+	return nil
+}
+
+// words keeps the beginning of what is written to it.
+type words struct {
+	mu   sync.Mutex
+	kept firstBytes
+}
+
+func (w *words) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.kept.Write(p)
+}
+
+func (w *words) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return string(w.kept.b)
+}

@@ -1,0 +1,71 @@
+package transport
+
+import (
+	"sync"
+	"time"
+)
+
+// watchdog fires when the other side owes bytes and moves none for a while.
+type watchdog struct {
+	limit time.Duration
+	fire  func()
+
+	mu    sync.Mutex
+	timer *time.Timer
+	owed  int
+	last  time.Time
+	over  bool
+}
+
+// newWatchdog returns a watchdog at rest. A limit below zero makes one that never fires.
+func newWatchdog(limit time.Duration, fire func()) *watchdog {
+	return &watchdog{limit: limit, fire: fire}
+}
+
+// owe changes the number of things the other side owes. The clock runs while it is above zero.
+func (w *watchdog) owe(n int) {
+	if w.limit < 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.owed == 0 && n > 0 {
+		w.last = time.Now()
+		if w.timer == nil {
+			w.timer = time.AfterFunc(w.limit, w.check)
+		}
+	}
+	w.owed += n
+}
+
+// moved says that bytes moved.
+func (w *watchdog) moved() {
+	w.mu.Lock()
+	w.last = time.Now()
+	w.mu.Unlock()
+}
+
+// stop ends the watch; fire is not called later, though it may be running.
+func (w *watchdog) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+func (w *watchdog) check() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch left := w.limit - time.Since(w.last); {
+	case w.over:
+	case w.owed <= 0:
+		w.timer = nil // owe starts it again
+	case left > 0:
+		w.timer = time.AfterFunc(left, w.check)
+	default:
+		w.over = true
+		go w.fire()
+	}
+}
