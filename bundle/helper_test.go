@@ -162,6 +162,32 @@ func treeOf(t testing.TB, dir string) string {
 	return b.String()
 }
 
+// checkPrivate finds anything but directories of mode 0700 and files of mode 0600 and 0700.
+func checkPrivate(t *testing.T, dir string) {
+	t.Helper()
+	if !hasExecBits {
+		return // this system has no such modes
+	}
+	filepath.Walk(dir, func(p string, info os.FileInfo, err error) error {
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		mode := info.Mode()
+		if mode.IsDir() && mode != os.ModeDir|0o700 || !mode.IsDir() && mode != 0o600 && mode != 0o700 {
+			t.Errorf("%s has mode %v", p, mode)
+		}
+		return nil
+	})
+}
+
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func isLock(name string) bool { return name == lockName || name == replaceLockName }
 
 // names returns the names in a store's directory, without the locks.

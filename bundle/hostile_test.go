@@ -27,13 +27,6 @@ func file(name, text string) func(*testing.T, string) {
 	return func(t *testing.T, dir string) { writeTree(t, dir, "f = x"); put(t, dir, name, text) }
 }
 
-func put(t *testing.T, dir, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func tree(spec string) func(*testing.T, string) {
 	return func(t *testing.T, dir string) { writeTree(t, dir, spec) }
 }
@@ -177,22 +170,6 @@ func TestHostileDirectories(t *testing.T) {
 			}
 		})
 	}
-}
-
-// checkPrivate finds anything but directories of mode 0700 and files of mode 0600 and 0700.
-func checkPrivate(t *testing.T, dir string) {
-	t.Helper()
-	filepath.Walk(dir, func(p string, info os.FileInfo, err error) error {
-		if err != nil {
-			t.Error(err)
-			return nil
-		}
-		mode := info.Mode()
-		if mode.IsDir() && mode != os.ModeDir|0o700 || !mode.IsDir() && mode != 0o600 && mode != 0o700 {
-			t.Errorf("%s has mode %v", p, mode)
-		}
-		return nil
-	})
 }
 
 func TestUnreadableFileIsNamed(t *testing.T) {
