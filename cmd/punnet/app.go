@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/profile"
+	"github.com/punnet/punnet/transport"
+)
+
+// system is what the command has of the machine it runs on.
+type system struct {
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	// dial, where it is not nil, connects to targets in place of SSH as the user configured it.
+	dial func(context.Context, transport.Target) (transport.Conn, error)
+}
+
+// app is one run of the command: its flags, and what they lead to.
+type app struct {
+	system
+	profileName string
+	json        bool
+	quiet       bool
+	verbose     bool
+	color       string
+	timeout     time.Duration
+	ssh         sshFlags
+
+	cancel  context.CancelFunc // ends the --timeout
+	started bool               // the arguments were understood and a verb is running
+	profile *profile.Profile
+	log     *slog.Logger
+}
+
+// run runs the command line args and returns the exit code.
+func run(ctx context.Context, args []string, sys system) int {
+	a := &app{system: sys, log: slog.New(slog.DiscardHandler), cancel: func() {}}
+	defer func() { a.cancel() }()
+	root := a.command()
+	root.SetArgs(args)
+	root.SetOut(sys.stdout)
+	root.SetErr(sys.stderr)
+	if slices.Contains(args, "--json") {
+		a.json = true // also for an error in the arguments themselves
+	}
+	ran, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if !a.started {
+		err = &cliError{code: "usage", exit: exitUsage, err: err, hint: fmt.Sprintf("%s --help shows how it is called", ran.CommandPath())}
+	}
+	return a.fail(ctx, ran, err)
+}
+
+const longHelp = `Punnet carries Agent Skills, directories with a SKILL.md, to where the agent runs.
+
+It pins a skill as an immutable bundle, named by the digest of its content, keeps every
+version that was pinned in a store on this machine, and publishes bundles on other machines
+over plain SSH: whole or not at all, private, verified on every use.
+
+Exit codes: 0 done; 1 failed; 2 usage; 3 some skills failed, others not;
+4 authentication or host key; 5 problems or damage found; 130 interrupted.
+
+Environment: PUNNET_PROFILE names the profile, as --profile does; NO_COLOR turns color off;
+XDG_CONFIG_HOME and XDG_DATA_HOME move the configuration, the collections and the store.`
+
+func (a *app) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "punnet",
+		Short:         "Carry Agent Skills to where the agent runs",
+		Long:          longHelp,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return a.start(cmd)
+		},
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&a.profileName, "profile", "", "harness whose conventions hold: berry, headlesscode or a YAML `FILE` (default berry)")
+	f.BoolVar(&a.json, "json", false, "print data, and errors, as JSON on standard output")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "print no warnings and no progress")
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "log what is done, on standard error")
+	f.StringVar(&a.color, "color", "auto", "color for terminals: auto, always or never")
+	f.DurationVar(&a.timeout, "timeout", 0, "give up after this `DURATION`, such as 90s; 0 never does")
+	a.ssh.register(root)
+	root.AddCommand(a.inspectCommand(), a.validateCommand(), a.pinCommand(), a.pushCommand(), a.statusCommand(),
+		a.verifyCommand(), a.pruneCommand(), a.storeCommand(), a.demoCommand(), a.versionCommand())
+	return root
+}
+
+// start settles what the common flags, the environment and the configuration file say. Until it is
+// done, errors are about how the command was called.
+func (a *app) start(cmd *cobra.Command) error {
+	if !slices.Contains([]string{"auto", "always", "never"}, a.color) {
+		return fmt.Errorf("--color %q: it is one of auto, always and never", a.color)
+	}
+	if a.timeout < 0 {
+		return errors.New("--timeout is negative")
+	}
+	if a.verbose {
+		a.log = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	conf, err := loadConfig(a.configPath())
+	if err != nil {
+		return err
+	}
+	name := a.profileName
+	if name == "" {
+		name = a.getenv("PUNNET_PROFILE")
+	}
+	if name == "" {
+		name = conf.Profile
+	}
+	if a.profile, err = profile.Load(name); err != nil {
+		return err
+	}
+	a.log.Debug("profile", "name", a.profile.Name)
+	if a.timeout > 0 {
+		ctx, cancel := context.WithTimeoutCause(cmd.Context(), a.timeout, fmt.Errorf("gave up after %v, as --timeout says: %w", a.timeout, context.DeadlineExceeded))
+		a.cancel = cancel
+		cmd.SetContext(ctx)
+	}
+	a.started = true
+	return nil
+}
+
+// env looks an environment variable up. HOME is known also where only the system knows it.
+func (a *app) env(name string) string {
+	v := a.getenv(name)
+	if v == "" && name == "HOME" {
+		if home, err := os.UserHomeDir(); err == nil {
+			return home
+		}
+	}
+	return v
+}
+
+// store opens the host store of the profile.
+func (a *app) store() (*bundle.Store, error) {
+	dir, err := profile.Locate(a.profile.Store, a.env)
+	if err != nil {
+		return nil, &cliError{code: "no-store", err: err, hint: "set HOME to your home directory"}
+	}
+	a.log.Debug("store", "dir", dir)
+	return bundle.OpenStore(dir, a.profile.Rules.Limits)
+}
+
+// some wants at least one argument, and says of what kind.
+func some(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("no %s was named", what)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/punnet/punnet/"
+
+// arrows says which of our packages each one may import. An import that is not here is a change of
+// the design, which ARCHITECTURE.md explains.
+func arrows() map[string][]string {
+	return map[string][]string{
+		"internal/atomicfile":     nil,
+		"internal/display":        nil,
+		"internal/testenv":        nil,
+		"internal/killpoint":      nil,
+		"skill":                   {"internal/display"},
+		"bundle":                  {"internal/atomicfile", "internal/display"},
+		"profile":                 {"skill", "bundle", "internal/display"},
+		"transport":               {"internal/display"},
+		"transport/transporttest": nil,
+		"remote":                  {"bundle", "transport", "internal/atomicfile", "internal/display"},
+		"cmd/punnet":              {"skill", "bundle", "profile", "transport", "transport/transporttest", "remote", "internal/atomicfile", "internal/display"},
+	}
+}
+
+func TestImportsFollowTheArrows(t *testing.T) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", module+"...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	allowed := arrows()
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p struct {
+			ImportPath                         string
+			Imports, TestImports, XTestImports []string
+		}
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimPrefix(p.ImportPath, module)
+		may, known := allowed[name]
+		if !known {
+			t.Errorf("package %s is not among the arrows", name)
+			continue
+		}
+		for _, imp := range p.Imports {
+			if ours, ok := strings.CutPrefix(imp, module); ok && !slices.Contains(may, ours) {
+				t.Errorf("%s imports %s, against the arrows", name, ours)
+			}
+			if imp == module+"internal/testenv" || imp == "testing" && name != "internal/testenv" {
+				t.Errorf("%s imports %s outside its tests", name, imp)
+			}
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/skill"
+)
+
+func TestEveryCodeIsInTheDocumentation(t *testing.T) {
+	data, err := os.ReadFile("../../docs/codes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := string(data)
+	for _, c := range skill.Codes() {
+		severity := c.Default.String()
+		if c.Fatal {
+			severity += ", always"
+		}
+		if row := fmt.Sprintf("| `%s` | %s | %s |", c.Code, severity, c.Meaning); !strings.Contains(doc, row) {
+			t.Errorf("docs/codes.md lacks the row %s", row)
+		}
+	}
+	for _, r := range bundle.Reasons() {
+		if !strings.Contains(doc, fmt.Sprintf("| `%s` |", r)) {
+			t.Errorf("docs/codes.md lacks %s", r)
+		}
+	}
+}

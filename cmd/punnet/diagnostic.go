@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/skill"
+)
+
+// diagnostic is one thing that a skill's owner should know. Path is absolute and not quoted.
+type diagnostic struct {
+	Severity string `json:"severity"`
+	Code     string `json:"code"`
+	Path     string `json:"path"`
+	Line     int    `json:"line,omitempty"`
+	Message  string `json:"message"`
+	Hint     string `json:"hint,omitempty"`
+}
+
+// text returns the line, where it is known, and the message.
+func (d diagnostic) text() string {
+	if d.Line == 0 {
+		return d.Message
+	}
+	return fmt.Sprintf("line %d: %s", d.Line, d.Message)
+}
+
+// scanDiagnostics returns findings of a scan as diagnostics.
+func scanDiagnostics(src *bundle.Source, findings []bundle.Finding, severity skill.Severity) []diagnostic {
+	var out []diagnostic
+	for _, f := range findings {
+		out = append(out, diagnostic{
+			Severity: severity.String(), Code: string(f.Reason),
+			Path: filepath.Join(src.Path, filepath.FromSlash(f.Path)), Message: f.Detail,
+		})
+	}
+	return out
+}
+
+// ownerWarnings returns a report's warnings as diagnostics.
+func ownerWarnings(src *bundle.Source, report *bundle.Report) []diagnostic {
+	var out []diagnostic
+	for _, w := range report.Warnings {
+		out = append(out, diagnostic{
+			Severity: skill.Warning.String(), Code: w.Code,
+			Path: filepath.Join(src.Path, filepath.FromSlash(w.Path)), Message: w.Message,
+		})
+	}
+	return out
+}
+
+// warn prints warnings on standard error, unless they are unwanted or are part of the JSON.
+func (a *app) warn(ds []diagnostic) {
+	if a.quiet || a.json {
+		return
+	}
+	for _, d := range ds {
+		fmt.Fprintf(a.stderr, "%s %s: %s\n", a.paint(a.stderr, yellow, "warning:"), display.Quote(d.Path), d.text())
+	}
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/internal/display"
+)
+
+func (a *app) inspectCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "inspect SKILL",
+		Short: "Show what a skill says of itself and what its bundle would hold",
+		Long: `Inspect reads a skill directory and shows the fields of its SKILL.md, the files that
+its bundle would hold, the bundle's digest, what is left out, and what to look at before
+it is copied anywhere. It writes nothing. SKILL is a name in this machine's collections,
+or a path, which has a slash in it or is a dot.`,
+		Example: "  punnet inspect ./release",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.inspect(cmd.Context(), args[0])
+		},
+	}
+}
+
+type inspectJSON struct {
+	SchemaVersion      int           `json:"schemaVersion"`
+	Name               string        `json:"name"`
+	Description        string        `json:"description"`
+	Digest             string        `json:"digest"`
+	Path               string        `json:"path"`
+	Files              []fileJSON    `json:"files"`
+	Bytes              int64         `json:"bytes"`
+	InstructionsSHA256 string        `json:"instructionsSha256"`
+	Instructions       *string       `json:"instructions,omitempty"`
+	Omitted            []omittedJSON `json:"omitted"`
+	Warnings           []diagnostic  `json:"warnings"`
+}
+
+type fileJSON struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	Mode   string `json:"mode"`
+	SHA256 string `json:"sha256"`
+}
+
+type omittedJSON struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+	Detail string `json:"detail"`
+}
+
+func (a *app) inspect(ctx context.Context, arg string) error {
+	paths, err := a.locate(ctx, []string{arg})
+	if err != nil {
+		return err
+	}
+	src, err := a.openSkill(paths[0])
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	tree, report, p, err := a.scanSkill(ctx, src)
+	if err != nil {
+		return aboutSkill(src, err)
+	}
+	sum := sha256.Sum256(tree.SkillFile)
+	out := inspectJSON{
+		SchemaVersion: schemaVersion,
+		Name:          p.skill.Name, Description: p.skill.Description,
+		Digest: tree.Manifest.Digest().String(), Path: src.Path,
+		Files: []fileJSON{}, Bytes: tree.Bytes,
+		InstructionsSHA256: hex.EncodeToString(sum[:]),
+		Omitted:            []omittedJSON{}, Warnings: []diagnostic{},
+	}
+	if a.profile.Rules.TextOnly { // what a session captures is the text itself
+		body := string(p.skill.Body)
+		out.Instructions = &body
+	}
+	for _, e := range tree.Manifest.Entries() {
+		if e.Kind != bundle.Dir {
+			out.Files = append(out.Files, fileJSON{
+				Path: strings.TrimPrefix(e.Path, src.Name+"/"), Size: tree.Size(e.Path),
+				Mode: fmt.Sprintf("%04o", e.Kind.Perm()), SHA256: hex.EncodeToString(e.SHA256[:]),
+			})
+		}
+	}
+	for _, f := range report.LeftOut() {
+		out.Omitted = append(out.Omitted, omittedJSON{f.Path, string(f.Reason), f.Detail})
+	}
+	out.Warnings = append(out.Warnings, p.diagnostics...)
+	out.Warnings = append(out.Warnings, ownerWarnings(src, report)...)
+	if a.json {
+		a.printJSON(out)
+		return nil
+	}
+	a.showInspect(out)
+	return nil
+}
+
+func (a *app) showInspect(o inspectJSON) {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "name\t%s\n", display.Quote(o.Name))
+	fmt.Fprintf(w, "description\t%s\n", display.Quote(o.Description))
+	fmt.Fprintf(w, "digest\t%s\n", o.Digest)
+	fmt.Fprintf(w, "path\t%s\n", display.Quote(o.Path))
+	fmt.Fprintf(w, "size\t%s, %s\n", plural(len(o.Files), "file"), size(o.Bytes))
+	fmt.Fprintf(w, "instructions\tsha256 %s\n", o.InstructionsSHA256)
+	w.Flush()
+	fmt.Fprintln(a.stdout, "\nfiles")
+	w = tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, f := range o.Files {
+		fmt.Fprintf(w, "  %s\t%s\t  %s\n", f.Mode, size(f.Size), display.Quote(f.Path))
+	}
+	w.Flush()
+	if len(o.Omitted) > 0 {
+		fmt.Fprintln(a.stdout, "\nleft out")
+		for _, f := range o.Omitted {
+			fmt.Fprintf(a.stdout, "  %s: %s\n", display.Quote(f.Path), f.Detail)
+		}
+	}
+	if o.Instructions != nil {
+		// Markdown goes to the terminal line by line, each made safe on its own.
+		fmt.Fprintln(a.stdout, "\ninstructions")
+		for line := range strings.Lines(*o.Instructions) {
+			fmt.Fprintf(a.stdout, "  %s\n", display.Quote(strings.TrimRight(line, "\r\n")))
+		}
+	}
+	if len(o.Warnings) > 0 && !a.quiet {
+		fmt.Fprintf(a.stdout, "\n%s\n", a.paint(a.stdout, yellow, "warnings"))
+		for _, d := range o.Warnings {
+			fmt.Fprintf(a.stdout, "  %s: %s\n", display.Quote(d.Path), d.text())
+		}
+	}
+}

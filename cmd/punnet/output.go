@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// The colors that severities and states are painted in: ANSI's own, which every theme sets.
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)
+
+// paint colors text for w, where color is wanted there.
+func (a *app) paint(w io.Writer, color, text string) string {
+	if !a.colors(w) {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// colors says whether w gets color: --color says, and NO_COLOR (https://no-color.org), TERM=dumb
+// and anything but a terminal mean no to auto.
+func (a *app) colors(w io.Writer) bool {
+	switch a.color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	f, ok := w.(*os.File)
+	return ok && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+}
+
+// size writes a number of bytes for people, in binary units with one decimal.
+func size(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
+	}
+	f := float64(n) / (1 << 10)
+	for _, unit := range []string{"KiB", "MiB"} {
+		if f < 1<<10 {
+			return fmt.Sprintf("%.1f %s", f, unit)
+		}
+		f /= 1 << 10
+	}
+	return fmt.Sprintf("%.1f GiB", f)
+}
+
+// plural returns "1 file" or "2 files".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/skill"
+)
+
+// openSkill opens the skill directory at a path, as locate returns it.
+func (a *app) openSkill(arg string) (*bundle.Source, error) {
+	if !isPath(arg) {
+		ce := &cliError{code: "not-found", err: fmt.Errorf("%s: no skill of that name", display.Quote(arg))}
+		if info, err := os.Stat(arg); err == nil && info.IsDir() {
+			ce.hint = fmt.Sprintf("for the directory of that name here, write ./%s", display.Quote(arg))
+		} else {
+			ce.hint = "names are looked up in " + a.collectionPlaces() + "; a path has a slash in it"
+		}
+		return nil, ce
+	}
+	src, err := bundle.OpenSource(arg)
+	if err != nil {
+		ce := &cliError{err: fmt.Errorf("%s: %w", display.Quote(arg), quoted(err))}
+		if errors.Is(err, fs.ErrNotExist) {
+			ce.hint = "give the path of a directory that holds a SKILL.md"
+		}
+		return nil, ce
+	}
+	return src, nil
+}
+
+// isPath reports whether a SKILL argument is a path, and not a name in a catalog.
+func isPath(arg string) bool {
+	return arg == "." || arg == ".." || strings.ContainsRune(arg, '/') || strings.ContainsRune(arg, filepath.Separator)
+}
+
+// quoted makes the words of an error safe to show. The system repeats paths as they are.
+func quoted(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pe.Err
+	}
+	return err
+}
+
+// parsed is a skill's file as the profile judges it.
+type parsed struct {
+	skill       *skill.Skill
+	diagnostics []diagnostic
+	bad         *diagnostic // the first that is an error
+}
+
+// judge parses a skill's file. path is where it lies and dir its directory's name.
+func (a *app) judge(data []byte, path, dir string) parsed {
+	s, problems := skill.Parse(data, dir)
+	p := parsed{skill: s}
+	for _, problem := range problems {
+		severity := a.profile.Severities.Of(problem.Code)
+		if severity == skill.Ignore {
+			continue
+		}
+		p.diagnostics = append(p.diagnostics, diagnostic{
+			Severity: severity.String(), Code: string(problem.Code), Path: path,
+			Line: problem.Line, Message: problem.Message, Hint: problem.Hint,
+		})
+	}
+	for i, d := range p.diagnostics {
+		if d.Severity == skill.Error.String() {
+			p.bad = &p.diagnostics[i]
+			break
+		}
+	}
+	return p
+}
+
+// err returns why the skill cannot be used, or nil.
+func (p parsed) err() error {
+	if p.bad == nil {
+		return nil
+	}
+	return &cliError{code: p.bad.Code, err: fmt.Errorf("%s: %s", skill.FileName, p.bad.text()), hint: p.bad.Hint}
+}
+
+// scanSkill reads a whole skill directory and its skill file. What the directory's owner should
+// know is among the diagnostics, also with an error.
+func (a *app) scanSkill(ctx context.Context, src *bundle.Source) (*bundle.Tree, *bundle.Report, parsed, error) {
+	tree, report, err := src.Scan(ctx, a.profile.Rules)
+	if err != nil {
+		return nil, report, parsed{}, err
+	}
+	p := a.judge(tree.SkillFile, filepath.Join(src.Path, skill.FileName), src.Name)
+	return tree, report, p, p.err()
+}
+
+// aboutSkill names the skill that an error is about.
+func aboutSkill(src *bundle.Source, err error) error {
+	out := &cliError{code: errorCode(err), err: fmt.Errorf("%s: %w", display.Quote(src.Name), err)}
+	if ce, ok := errors.AsType[*cliError](err); ok {
+		out.hint = ce.hint
+	} else if _, ok := errors.AsType[*bundle.RejectedError](err); ok {
+		out.hint = fmt.Sprintf("punnet validate %s lists everything that stands in the way", display.Quote(src.Path))
+	}
+	return out
+}

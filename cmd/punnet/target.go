@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/remote"
+	"github.com/punnet/punnet/transport"
+)
+
+// sshFlags are ssh's own, for what its configuration file does not say.
+type sshFlags struct {
+	configFile    string
+	identityFiles []string
+	port          int
+	user          string
+	options       []string
+	noExec        bool
+}
+
+func (f *sshFlags) register(cmd *cobra.Command) {
+	p := cmd.PersistentFlags()
+	p.StringVarP(&f.configFile, "config-file", "F", "", "ssh configuration `FILE`, as ssh's -F")
+	p.StringArrayVarP(&f.identityFiles, "identity", "i", nil, "private key `FILE` to offer first, as ssh's -i")
+	p.IntVarP(&f.port, "port", "p", 0, "`PORT` of the target, as ssh's -p")
+	p.StringVarP(&f.user, "login", "l", "", "`USER` on the target, as ssh's -l")
+	p.StringArrayVarP(&f.options, "option", "o", nil, "ssh configuration `KEY=VALUE`, as ssh's -o")
+	p.BoolVar(&f.noExec, "no-exec", false, "use SFTP alone on the target")
+}
+
+const targetHelp = "TARGET is an alias in the ssh configuration, [user@]host, ssh://[user@]host[:port], or\nlocal: for this machine."
+
+// parseTarget reads a TARGET argument. A bad one is a mistake in how the command was called.
+func parseTarget(arg string) (transport.Target, error) {
+	t, err := transport.ParseTarget(arg)
+	if err != nil {
+		return t, &cliError{code: "usage", exit: exitUsage, err: err, hint: transport.Hint(err)}
+	}
+	return t, nil
+}
+
+// reached is a target that answers.
+type reached struct {
+	conn  transport.Conn
+	cache *remote.Cache
+}
+
+// reach connects to a target. Close its conn after use.
+func (a *app) reach(ctx context.Context, t transport.Target) (*reached, error) {
+	conn, err := a.connect(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	memory := a.remember(t)
+	cache, err := remote.Open(conn, remote.Options{
+		Dir: a.profile.Cache, NoExec: a.ssh.noExec, Log: a.log,
+		Believed: func(d bundle.Digest) bool { return memory[d] },
+	})
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &reached{conn: conn, cache: cache}, nil
+}
+
+func (a *app) connect(ctx context.Context, t transport.Target) (transport.Conn, error) {
+	switch {
+	case t.Local():
+		return transport.Local(), nil
+	case a.dial != nil:
+		return a.dial(ctx, t)
+	}
+	return transport.Dial(ctx, t, transport.Options{
+		ConfigFile: a.ssh.configFile, IdentityFiles: a.ssh.identityFiles,
+		User: a.ssh.user, Port: a.ssh.port, Options: a.ssh.options, Log: a.log,
+	})
+}
+
+// connectionExit returns the exit code for a failure to reach a single target.
+func connectionExit(err error) int {
+	if errors.Is(err, transport.ErrAuth) || errors.Is(err, transport.ErrHostKey) {
+		return exitAccess
+	}
+	return exitFailed
+}
+
+// targetCodes are the stable codes of what goes wrong with a target. The first that errors.Is finds
+// is it.
+func targetCode(err error) string {
+	for _, c := range []struct {
+		kind error
+		code string
+	}{
+		{transport.ErrHostKey, "host-key"},
+		{transport.ErrAuth, "authentication"},
+		{transport.ErrConfig, "ssh-config"},
+		{transport.ErrUnreachable, "unreachable"},
+		{remote.ErrNoAccess, "no-access"},
+		{remote.ErrUnsafe, "unsafe-target"},
+		{remote.ErrNoSpace, "no-space"},
+		{transport.ErrNoSpace, "no-space"},
+		{remote.ErrReadOnly, "read-only"},
+		{remote.ErrTools, "missing-tool"},
+		{remote.ErrReply, "bad-reply"},
+		{transport.ErrTimeout, "timeout"},
+		{transport.ErrLost, "connection-lost"},
+		{transport.ErrRefused, "channel-refused"},
+		{transport.ErrProtocol, "protocol"},
+	} {
+		if errors.Is(err, c.kind) {
+			return c.code
+		}
+	}
+	if _, ok := errors.AsType[*remote.DamagedError](err); ok {
+		return "damaged"
+	}
+	return ""
+}
+
+// aboutTarget names the target that an error is about, and gives it its exit code.
+func aboutTarget(target string, err error) error {
+	if _, ok := errors.AsType[*cliError](err); ok {
+		return err
+	}
+	return &cliError{code: errorCode(err), exit: connectionExit(err), err: &targetError{target, err}, hint: transport.Hint(err)}
+}
+
+// targetError puts a target before an error's words.
+type targetError struct {
+	target string
+	err    error
+}
+
+func (e *targetError) Error() string { return display.Quote(e.target) + ": " + e.err.Error() }
+func (e *targetError) Unwrap() error { return e.err }
