@@ -109,7 +109,7 @@ func (p *Packer) add(ctx context.Context, b *Bundle, want func(Entry) bool) erro
 			if err := p.t.WriteHeader(packedHeader(prefix+e.Path, e.Kind, size)); err != nil {
 				return err
 			}
-			if err := b.CopyFile(p.t, e); err != nil {
+			if err := b.copyFile(ctx, p.t, e); err != nil {
 				return err
 			}
 		}
@@ -145,6 +145,10 @@ func (b *Bundle) Size(e Entry) (int64, error) {
 // everything before it knows: only a nil error says that what was written is the content. The error
 // is a *DamagedError where it is not, or w's.
 func (b *Bundle) CopyFile(w io.Writer, e Entry) error {
+	return b.copyFile(context.Background(), w, e)
+}
+
+func (b *Bundle) copyFile(ctx context.Context, w io.Writer, e Entry) error {
 	info, err := b.root.Lstat(e.Path)
 	if err != nil {
 		return b.damaged(e, err.Error())
@@ -153,7 +157,7 @@ func (b *Bundle) CopyFile(w io.Writer, e Entry) error {
 		return b.damaged(e, "it is not a regular file")
 	}
 	sum := sha256.New()
-	if err := copyStable(io.MultiWriter(w, sum), b.root, e.Path, info); err != nil {
+	if err := copyStable(ctx, io.MultiWriter(w, sum), b.root, e.Path, info); err != nil {
 		if errors.Is(err, errChanged) || errors.Is(err, tar.ErrWriteTooLong) {
 			return b.damaged(e, "it changed while it was read")
 		}

@@ -110,7 +110,7 @@ func (s *Store) put(ctx context.Context, t *Tree) (Pinned, error) {
 // place has fill write a bundle's top directory into a staging directory, and gives it its name.
 func (s *Store) place(ctx context.Context, root *os.Root, fill func(stage *os.Root) (*Manifest, error)) (Pinned, error) {
 	stage := atomicfile.TempName(stagePrefix)
-	defer root.RemoveAll(stage) // after the rename it is gone already
+	defer removeTree(root, stage) // after the rename it is gone already
 	m, err := writeStage(root, stage, fill)
 	if err != nil {
 		return Pinned{}, err
@@ -222,7 +222,7 @@ func (s *Store) replace(ctx context.Context, root *os.Root, stage string, d Dige
 	if err := root.Rename(d.String(), trash); err != nil {
 		return false, err
 	}
-	defer root.RemoveAll(trash)
+	defer removeTree(root, trash)
 	if err := root.Rename(stage, d.String()); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return false, nil // a process that saw the name free was faster
@@ -248,7 +248,7 @@ func (t *Tree) copyTo(ctx context.Context, dst *os.Root) error {
 			if err := gctx.Err(); err != nil {
 				return err
 			}
-			return t.copyFile(dst, f)
+			return t.copyFile(gctx, dst, f)
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -258,14 +258,14 @@ func (t *Tree) copyTo(ctx context.Context, dst *os.Root) error {
 }
 
 // copyFile copies one file, and makes sure that what it copied is what was scanned.
-func (t *Tree) copyFile(dst *os.Root, f scanned) error {
+func (t *Tree) copyFile(ctx context.Context, dst *os.Root, f scanned) error {
 	out, err := createFile(dst, f.entry.Path, f.entry.Kind)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
 	sum := sha256.New()
-	if err := copyStable(io.MultiWriter(out, sum), t.source.root, f.real, f.info); err != nil {
+	if err := copyStable(ctx, io.MultiWriter(out, sum), t.source.root, f.real, f.info); err != nil {
 		return err
 	}
 	if [32]byte(sum.Sum(nil)) != f.entry.SHA256 {

@@ -144,7 +144,7 @@ func TestFileThatChangesWhileItIsReadIsNotTaken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = copyStable(writerFunc(func(p []byte) (int, error) {
+		err = copyStable(context.Background(), writerFunc(func(p []byte) (int, error) {
 			return len(p), change(src, filepath.Join(src.Path, "f"))
 		}), src.root, "f", info)
 		if !errors.Is(err, errChanged) {
@@ -204,5 +204,39 @@ func TestWhatIsPinnedIsWhatWasScanned(t *testing.T) {
 	}
 	if err := s.Verify(context.Background(), p.Digest); err != nil {
 		t.Error(err)
+	}
+}
+
+// What was looked at once and is another thing at the end was not there at one moment.
+func TestScanSeesAnyChangeMadeBehindIt(t *testing.T) {
+	const tree = "d/f = 1\ne/g = 1\nl -> d\nm -> k\nk -> d/f"
+	for name, change := range map[string]func(dir string) error{
+		"file content":      func(dir string) error { return os.WriteFile(filepath.Join(dir, "d/f"), []byte("2"), 0o644) },
+		"file replaced":     func(dir string) error { return os.Rename(filepath.Join(dir, "e/g"), filepath.Join(dir, "d/f")) },
+		"file gone":         func(dir string) error { return os.Remove(filepath.Join(dir, "e/g")) },
+		"file added":        func(dir string) error { return os.WriteFile(filepath.Join(dir, "e/h"), nil, 0o644) },
+		"directory emptied": func(dir string) error { return os.RemoveAll(filepath.Join(dir, "e")) },
+		"link turned": func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "l")), os.Symlink("e", filepath.Join(dir, "l")))
+		},
+		"link of a chain turned": func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "k")), os.Symlink("e/g", filepath.Join(dir, "k")))
+		},
+		"skill file gone": func(dir string) error { return os.Remove(filepath.Join(dir, SkillFile)) },
+	} {
+		src := newSkill(t, tree)
+		w := newWalk(src, Rules{})
+		if err := w.run(context.Background()); err != nil || len(w.report.Rejected()) > 0 {
+			t.Fatalf("%v, %v", err, w.report.Rejected())
+		}
+		if err := w.lookAgain(); err != nil {
+			t.Fatalf("unchanged: %v", err)
+		}
+		if err := change(src.Path); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.lookAgain(); !errors.Is(err, errChanged) {
+			t.Errorf("%s: not seen", name)
+		}
 	}
 }

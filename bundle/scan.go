@@ -89,8 +89,8 @@ func (s *Source) scanOnce(ctx context.Context, rules Rules) (*Tree, *Report, err
 				return err
 			}
 			var err error
-			kept[i], err = s.readNode(n)
-			if err != nil && !errors.Is(err, errChanged) {
+			kept[i], err = s.readNode(gctx, n)
+			if err != nil && !errors.Is(err, errChanged) && ofThePath(err) {
 				unread[i] = err
 				return nil
 			}
@@ -126,7 +126,7 @@ func (w *walk) lookAgain() error {
 }
 
 // readNode reads a kept file and returns its entry; a directory has nothing to read.
-func (s *Source) readNode(n node) (scanned, error) {
+func (s *Source) readNode(ctx context.Context, n node) (scanned, error) {
 	out := scanned{node: n, entry: Entry{Path: path.Join(s.Name, n.out), Kind: Dir}}
 	if n.isDir() {
 		return out, nil
@@ -135,7 +135,7 @@ func (s *Source) readNode(n node) (scanned, error) {
 	if n.out == SkillFile {
 		r.keep = MaxSkillFileBytes + 1
 	}
-	if err := copyStable(&r, s.root, n.real, n.info); err != nil {
+	if err := copyStable(ctx, &r, s.root, n.real, n.info); err != nil {
 		return scanned{}, err
 	}
 	out.facts = r.done()

@@ -246,3 +246,18 @@ func TestCancelledScanEnds(t *testing.T) {
 		t.Errorf("error %v, want context.Canceled", err)
 	}
 }
+
+func TestLinkBringsNothingBackThatIsLeftOut(t *testing.T) {
+	src := newSkill(t, ".git/config = x\ng -> .git\nc -> .git/config")
+	tree, report, err := src.Scan(context.Background(), Rules{LeaveOut: []string{".git"}})
+	if err != nil || tree.Manifest.Files() != 1 || len(report.LeftOut()) != 3 {
+		t.Errorf("%v; left out %v; manifest\n%s", err, report.LeftOut(), tree.Manifest.Text())
+	}
+}
+
+func TestNoSkillFileIsKeptNoBundle(t *testing.T) {
+	_, _, err := newSkill(t, "f = x").Scan(context.Background(), Rules{LeaveOut: []string{SkillFile}})
+	if reason, _ := rejected(t, err); reason != Changing {
+		t.Errorf("a scan without its SKILL.md: %v", err)
+	}
+}

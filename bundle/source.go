@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/punnet/punnet/internal/display"
@@ -66,13 +67,15 @@ func (s *Source) ReadSkillFile(ctx context.Context, rules Rules) ([]byte, error)
 	var data []byte
 	err := retryChanging(ctx, func() error {
 		w := newWalk(s, rules)
-		n, finding := w.skillFile()
+		n, finding, err := w.skillFile()
+		if err != nil {
+			return err
+		}
 		if finding != nil {
 			return &RejectedError{Name: s.Name, Findings: []Finding{*finding}}
 		}
-		var err error
 		data, err = readStable(s.root, n.real, n.info, MaxSkillFileBytes+1)
-		if err != nil && !errors.Is(err, errChanged) {
+		if err != nil && !errors.Is(err, errChanged) && ofThePath(err) {
 			return &RejectedError{Name: s.Name, Findings: []Finding{unreadable(SkillFile, err)}}
 		}
 		return err
@@ -132,14 +135,14 @@ func openStable(root *os.Root, name string, info fs.FileInfo) (*os.File, error) 
 
 // copyStable copies to w the content of a file that the walk saw as info. Anything but exactly the
 // content of that moment is errChanged.
-func copyStable(w io.Writer, root *os.Root, name string, info fs.FileInfo) error {
+func copyStable(ctx context.Context, w io.Writer, root *os.Root, name string, info fs.FileInfo) error {
 	f, err := openStable(root, name, info)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	buf := make([]byte, min(info.Size()+1, copyBuffer)) // most files are small
-	n, err := io.CopyBuffer(w, io.LimitReader(f, info.Size()+1), buf)
+	n, err := io.CopyBuffer(w, io.LimitReader(ctxReader{ctx, f}, info.Size()+1), buf)
 	if err != nil {
 		return err
 	}
@@ -151,6 +154,31 @@ func copyStable(w io.Writer, root *os.Root, name string, info fs.FileInfo) error
 		return errChanged
 	}
 	return nil
+}
+
+// ctxReader ends reading when its context does.
+type ctxReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c ctxReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+// ofThePath reports whether an error is the fault of the path it is about: of what is there, or of
+// who may read it. One of the process or the machine, or the end of a context, says nothing about
+// the path.
+func ofThePath(err error) bool {
+	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EINTR, syscall.EAGAIN, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, e) {
+			return false
+		}
+	}
+	return true
 }
 
 // readStable returns the first max bytes of a file that the walk saw as info.

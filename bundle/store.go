@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -96,7 +95,7 @@ func openBundle(store *os.Root, d Digest) (*Bundle, error) {
 	}
 	root, err := store.OpenRoot(d.String())
 	if err != nil {
-		return nil, err
+		return nil, unreadableBundle(d, ".", err)
 	}
 	m, err := readManifest(root, d)
 	if err != nil {
@@ -116,7 +115,7 @@ func readManifest(root *os.Root, d Digest) (*Manifest, error) {
 		}
 		text, err := readStable(root, name, info, maxManifestBytes)
 		if err != nil {
-			return nil, err
+			return nil, unreadableBundle(d, name, err)
 		}
 		m, err := ParseManifest(text)
 		if err != nil {
@@ -128,6 +127,14 @@ func readManifest(root *os.Root, d Digest) (*Manifest, error) {
 		return m, nil
 	}
 	return nil, &DamagedError{Digest: d, Damage: []Damage{{"manifest", "it is missing"}}}
+}
+
+// unreadableBundle makes an error of reading a bundle damage, where it is the bundle's fault.
+func unreadableBundle(d Digest, p string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || !ofThePath(err) {
+		return err
+	}
+	return &DamagedError{Digest: d, Damage: []Damage{{p, unreadable(p, err).Detail}}}
 }
 
 // Info describes one bundle of a store.
@@ -240,6 +247,11 @@ func (s *Store) lock(root *os.Root, name string) (*flock.Flock, error) {
 	} else if !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
+	if info, err := root.Lstat(name); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() { // opening it could wait for ever, or lead elsewhere
+		return nil, fmt.Errorf("lock the store: %s is %s, not a file; remove it", name, describe(info.Mode()))
+	}
 	return flock.New(filepath.Join(s.dir, name)), nil
 }
 
@@ -250,8 +262,29 @@ func sweep(root *os.Root) {
 		return
 	}
 	for _, e := range names {
-		if strings.HasPrefix(e.Name(), stagePrefix) || strings.HasPrefix(e.Name(), trashPrefix) {
-			root.RemoveAll(e.Name())
+		if atomicfile.IsTemp(e.Name(), stagePrefix) || atomicfile.IsTemp(e.Name(), trashPrefix) {
+			removeTree(root, e.Name())
 		}
 	}
+}
+
+// removeTree removes what is at name and below it. A directory that its owner may not write to is
+// made writable first; nothing is done through a link.
+func removeTree(root *os.Root, name string) {
+	if root.RemoveAll(name) == nil {
+		return
+	}
+	open := func(p string) {
+		if info, err := root.Lstat(p); err == nil && info.IsDir() {
+			root.Chmod(p, 0o700)
+		}
+	}
+	open(name)
+	fs.WalkDir(root.FS(), name, func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			open(p)
+		}
+		return nil
+	})
+	root.RemoveAll(name)
 }

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/punnet/punnet/internal/atomicfile"
+	"github.com/punnet/punnet/internal/testenv"
 )
 
 func TestPinIsWholePrivateAndRepeatable(t *testing.T) {
@@ -225,11 +228,14 @@ func TestAcceptDecidesBeforeAnythingIsWritten(t *testing.T) {
 func TestUnfinishedWorkOfEndedProcessesIsSwept(t *testing.T) {
 	s := newStore(t)
 	p := pin(t, s, newSkill(t, ""))
-	for _, n := range []string{stagePrefix + "old", trashPrefix + "old"} {
+	for _, n := range []string{atomicfile.TempName(stagePrefix), atomicfile.TempName(trashPrefix)} {
+		writeTree(t, filepath.Join(s.Dir(), n), "d/f = x")
+	}
+	for _, n := range []string{".tmp-mywork", ".trash-1000"} { // another program's
 		writeTree(t, filepath.Join(s.Dir(), n), "d/f = x")
 	}
 	pin(t, s, newSkill(t, "other = x"))
-	if got := names(t, s); len(got) != 2 || !slices.Contains(got, p.Digest.String()) {
+	if got := names(t, s); len(got) != 4 || !slices.Contains(got, p.Digest.String()) || !slices.Contains(got, ".tmp-mywork") {
 		t.Errorf("the store holds %q", got)
 	}
 	// While another process is at work, what is unfinished may be its.
@@ -331,5 +337,62 @@ func TestStoreThatCannotBeMadeIsAnError(t *testing.T) {
 	}
 	if _, _, err := s.Pin(context.Background(), newSkill(t, ""), Rules{}, nil); err == nil {
 		t.Error("pinned below a file")
+	}
+}
+
+// For who is bound by modes, damage can be that it cannot be read. It is told, does not hide the
+// rest, and is mended without a trace.
+func TestUnreadableBundleIsDamagedAndHidesNothing(t *testing.T) {
+	testenv.AsOther(t, func(t *testing.T) {
+		for _, c := range []struct {
+			path string
+			mode os.FileMode
+		}{{".", 0}, {"manifest", 0}, {"release", 0}, {"release/scripts", 0o500}, {"release/SKILL.md", 0}, {".", 0o500}} {
+			s := newStore(t)
+			src := newSkill(t, plainTree)
+			p := pin(t, s, src)
+			pin(t, s, newSkill(t, "other = x"))
+			if err := os.Chmod(filepath.Join(s.Dir(), p.Digest.String(), c.path), c.mode); err != nil {
+				t.Fatal(err)
+			}
+			if infos, err := s.List(context.Background()); err != nil || len(infos) != 2 {
+				t.Errorf("%s %v: %d listed, %v", c.path, c.mode, len(infos), err)
+			}
+			if _, ok := errors.AsType[*DamagedError](s.Verify(context.Background(), p.Digest)); !ok {
+				t.Errorf("%s %v: not told as damaged", c.path, c.mode)
+			}
+			if again := pin(t, s, src); !again.Mended {
+				t.Errorf("%s %v: pinned again as %+v", c.path, c.mode, again)
+			}
+			if got := names(t, s); len(got) != 2 {
+				t.Errorf("%s %v: the store holds %q", c.path, c.mode, got)
+			}
+		}
+	})
+}
+
+func TestVerifyEndsWithItsContext(t *testing.T) {
+	s := newStore(t)
+	p := pin(t, s, newSkill(t, plainTree))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Verify(ctx, p.Digest); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want context.Canceled", err)
+	}
+}
+
+func TestLockThatIsNoFileIsRefused(t *testing.T) {
+	s := newStore(t)
+	pin(t, s, newSkill(t, ""))
+	lock := filepath.Join(s.Dir(), lockName)
+	os.Remove(lock)
+	if err := os.Symlink(filepath.Join(s.Dir(), "..", "elsewhere"), lock); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Pin(context.Background(), newSkill(t, "f = x"), Rules{}, nil); err == nil {
+		t.Error("a lock that leads elsewhere was used")
+	}
+	if _, err := os.Stat(filepath.Join(s.Dir(), "..", "elsewhere")); err == nil {
+		t.Error("a file was made through the lock")
 	}
 }

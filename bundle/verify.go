@@ -65,11 +65,11 @@ func (s *Store) verify(ctx context.Context, root *os.Root, d Digest) error {
 // verify compares the bundle with its manifest. A file over max bytes is damaged unread.
 func (b *Bundle) verify(ctx context.Context, max int64) error {
 	c := comparison{root: b.root, want: b.Manifest, max: max, seen: make(map[string]bool, len(b.Manifest.entries))}
-	if info, err := b.root.Lstat("."); err != nil {
+	info, err := b.root.Lstat(".")
+	if err != nil {
 		return err
-	} else if hasExecBits && info.Mode().Perm() != Dir.Perm() {
-		c.damage(".", "its mode is %04o, not %04o", info.Mode().Perm(), Dir.Perm())
 	}
+	c.mode(".", info.Mode(), Dir)
 	if err := c.dir(ctx, "."); err != nil {
 		return err
 	}
@@ -103,8 +103,7 @@ func (c *comparison) damage(p, format string, args ...any) {
 func (c *comparison) dir(ctx context.Context, p string) error {
 	f, err := c.root.OpenFile(p, readFlags, 0)
 	if err != nil {
-		c.damage(p, "it cannot be read: %v", err)
-		return nil
+		return c.unread(p, err)
 	}
 	names, err := f.Readdirnames(len(c.want.entries) + 2)
 	f.Close()
@@ -117,8 +116,11 @@ func (c *comparison) dir(ctx context.Context, p string) error {
 			return err
 		}
 		at := path.Join(p, name)
-		if p == "." && name == manifestName(c.want.Name()) {
-			continue // openBundle has held it to the digest
+		if p == "." && name == manifestName(c.want.Name()) { // openBundle has held it to the digest
+			if info, err := c.root.Lstat(name); err == nil {
+				c.mode(name, info.Mode(), File)
+			}
+			continue
 		}
 		e, ok := c.want.lookup(at)
 		if !ok {
@@ -133,11 +135,27 @@ func (c *comparison) dir(ctx context.Context, p string) error {
 	return nil
 }
 
+// mode compares the permission, set-id and sticky bits of what is at p with those of its kind.
+func (c *comparison) mode(p string, got fs.FileMode, k Kind) {
+	const bits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+	if hasExecBits && got&bits != k.Perm() {
+		c.damage(p, "its mode is %v, not %v", got, got.Type()|k.Perm())
+	}
+}
+
+// unread makes an error of reading p damage, where it is the fault of what is there.
+func (c *comparison) unread(p string, err error) error {
+	if !errors.Is(err, errChanged) && !ofThePath(err) {
+		return err
+	}
+	c.damage(p, "%s", unreadable(p, err).Detail)
+	return nil
+}
+
 func (c *comparison) entry(ctx context.Context, e Entry) error {
 	info, err := c.root.Lstat(e.Path)
 	if err != nil {
-		c.damage(e.Path, "it cannot be looked at: %v", err)
-		return nil
+		return c.unread(e.Path, err)
 	}
 	mode := info.Mode()
 	switch {
@@ -147,9 +165,8 @@ func (c *comparison) entry(ctx context.Context, e Entry) error {
 	case e.Kind != Dir && !mode.IsRegular():
 		c.damage(e.Path, "it is not a regular file")
 		return nil
-	case hasExecBits && mode.Perm() != e.Kind.Perm():
-		c.damage(e.Path, "its mode is %04o, not %04o", mode.Perm(), e.Kind.Perm())
 	}
+	c.mode(e.Path, mode, e.Kind)
 	if e.Kind == Dir {
 		return c.dir(ctx, e.Path)
 	}
@@ -158,13 +175,8 @@ func (c *comparison) entry(ctx context.Context, e Entry) error {
 		return nil
 	}
 	sum := sha256.New()
-	if err := copyStable(sum, c.root, e.Path, info); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			c.seen[e.Path] = false
-		} else {
-			c.damage(e.Path, "it cannot be read: %v", err)
-		}
-		return nil
+	if err := copyStable(ctx, sum, c.root, e.Path, info); err != nil {
+		return c.unread(e.Path, err)
 	}
 	if [32]byte(sum.Sum(nil)) != e.SHA256 {
 		c.damage(e.Path, "its content is not what was pinned")

@@ -94,50 +94,64 @@ func (w *walk) run(ctx context.Context) error {
 		w.reject("", LinkRefused, "the skill directory is a link, and links are not followed here")
 		return nil
 	}
-	if _, finding := w.skillFile(); finding != nil {
+	_, finding, err := w.skillFile()
+	if err != nil {
+		return err
+	}
+	if finding != nil {
 		w.report.Findings = append(w.report.Findings, *finding)
 	}
 	info, err := w.root.Lstat(".")
 	if err != nil {
-		w.report.Findings = append(w.report.Findings, unreadable(".", err))
-		return nil
+		return err
 	}
-	w.looks = w.looks[:0]
 	w.nodes = append(w.nodes, node{"", ".", info})
-	return w.dir(ctx, w.nodes[0], nil)
+	if err := w.dir(ctx, w.nodes[0], nil); err != nil {
+		return err
+	}
+	if finding == nil && !w.full && !slices.ContainsFunc(w.nodes, func(n node) bool { return n.out == SkillFile && !n.isDir() }) && len(w.report.Rejected()) == 0 {
+		return errChanged // it was a good one when it was looked at first
+	}
+	return nil
 }
 
 // skillFile finds the regular file that SKILL.md is or links to, or says why there is none.
-func (w *walk) skillFile() (node, *Finding) {
+// The error is errChanged, or one that says nothing about the file.
+func (w *walk) skillFile() (node, *Finding, error) {
 	info, err := w.root.Lstat(SkillFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return node{}, &Finding{SkillFile, Rejected, NoSkillFile, "the directory has no SKILL.md, so it is not a skill"}
+		return node{}, &Finding{SkillFile, Rejected, NoSkillFile, "the directory has no SKILL.md, so it is not a skill"}, nil
 	}
 	if err != nil {
-		f := unreadable(SkillFile, err)
-		return node{}, &f
+		return node{}, nil, err
 	}
 	n := node{SkillFile, SkillFile, info}
 	if info.Mode()&fs.ModeSymlink != 0 {
 		if w.rules.NoLinks {
-			return node{}, &Finding{SkillFile, Rejected, LinkRefused, "SKILL.md is a link, and links are not followed here"}
+			return node{}, &Finding{SkillFile, Rejected, LinkRefused, "SKILL.md is a link, and links are not followed here"}, nil
 		}
+		w.saw(SkillFile, info)
 		if n.real, n.info, err = resolveLink(w.root, SkillFile, w.saw); err != nil {
-			f := linkFinding(SkillFile, err)
-			return node{}, &f
+			f, err := linkFinding(SkillFile, err)
+			return node{}, f, err
 		}
 	}
 	if !n.info.Mode().IsRegular() {
-		return node{}, &Finding{SkillFile, Rejected, SpecialFile, fmt.Sprintf("SKILL.md is %s, not a file", describe(n.info.Mode()))}
+		return node{}, &Finding{SkillFile, Rejected, SpecialFile, fmt.Sprintf("it is %s, not a file", describe(n.info.Mode()))}, nil
 	}
-	return n, nil
+	return n, nil, nil
 }
 
-func linkFinding(out string, err error) Finding {
+// linkFinding returns why a link cannot be followed, or the error where that is no fault of the link.
+func linkFinding(out string, err error) (*Finding, error) {
 	if le, ok := errors.AsType[*linkError](err); ok {
-		return Finding{out, Rejected, le.reason, le.detail}
+		return &Finding{out, Rejected, le.reason, le.detail}, nil
 	}
-	return unreadable(out, err)
+	if errors.Is(err, errChanged) || !ofThePath(err) {
+		return nil, err
+	}
+	f := unreadable(out, err)
+	return &f, nil
 }
 
 // dir walks one directory. above holds the real paths of the directories it stands in.
@@ -147,7 +161,7 @@ func (w *walk) dir(ctx context.Context, d node, above []string) error {
 	}
 	names, err := w.names(d)
 	if err != nil {
-		if errors.Is(err, errChanged) {
+		if errors.Is(err, errChanged) || !ofThePath(err) {
 			return err
 		}
 		out := d.out
@@ -222,6 +236,9 @@ func (w *walk) entry(ctx context.Context, d node, name string, together siblings
 		if errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%w: %w", errChanged, err)
 		}
+		if !ofThePath(err) {
+			return err
+		}
 		w.report.Findings = append(w.report.Findings, unreadable(out, err))
 		return nil
 	}
@@ -240,12 +257,14 @@ func (w *walk) found(ctx context.Context, n node, above []string) error {
 		w.saw(n.real, n.info)
 		var err error
 		if n.real, n.info, err = resolveLink(w.root, n.real, w.saw); err != nil {
-			if errors.Is(err, errChanged) {
-				return err
+			f, err := linkFinding(n.out, err)
+			if err == nil && n.out != SkillFile { // that one was reported before the walk
+				w.report.Findings = append(w.report.Findings, *f)
 			}
-			if n.out != SkillFile {
-				w.report.Findings = append(w.report.Findings, linkFinding(n.out, err))
-			}
+			return err
+		}
+		if by := w.leftOutName(n.real); by != "" {
+			w.leaveOut(n.out, LeftOutByName, "it links into %s, which is left out by its name", display.Quote(by))
 			return nil
 		}
 	}
@@ -268,6 +287,16 @@ func (w *walk) found(ctx context.Context, n node, above []string) error {
 		w.reject(n.out, SpecialFile, "it is %s, and a bundle holds files and directories alone", describe(mode))
 	}
 	return nil
+}
+
+// leftOutName returns the first element of a path that is left out by its name, or "".
+func (w *walk) leftOutName(p string) string {
+	for elem := range strings.SplitSeq(p, "/") {
+		if slices.Contains(w.rules.LeaveOut, elem) {
+			return elem
+		}
+	}
+	return ""
 }
 
 // file counts a regular file, by the size it was seen with.

@@ -29,6 +29,14 @@ const Version = 1
 // MaxFileBytes bounds a profile's file.
 const MaxFileBytes = 64 << 10
 
+// The largest limits that a profile can set for a bundle. A path of more levels is longer than
+// systems open.
+const (
+	maxEntries = 1_000_000
+	maxLevels  = 1000
+	maxBytes   = 1 << 40
+)
+
 // Default is the name of the profile that is used where none is named.
 const Default = "berry"
 
@@ -198,6 +206,8 @@ func (d *document) profile() (*Profile, error) {
 		return nil, fmt.Errorf("cache %q is not a relative path of letters, digits, . _ - and single slashes", d.Cache)
 	case b.Entries < 0 || b.Levels < 0 || b.Bytes < 0 || b.Files < 0 || b.FileBytes < 0:
 		return nil, errors.New("bundle: a limit is negative")
+	case b.Entries > maxEntries || b.Levels > maxLevels || b.Files > maxEntries || b.Bytes > maxBytes || b.FileBytes > maxBytes:
+		return nil, fmt.Errorf("bundle: a limit is over what can be: %d entries and files, %d levels, %d bytes", maxEntries, maxLevels, int64(maxBytes))
 	}
 	if err := checkPlaces(d.Store); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
@@ -213,6 +223,9 @@ func (d *document) profile() (*Profile, error) {
 	for _, name := range b.LeaveOut {
 		if err := bundle.CheckName(name); err != nil {
 			return nil, fmt.Errorf("bundle: leaveOut: %q: %w", name, err)
+		}
+		if name == bundle.SkillFile {
+			return nil, fmt.Errorf("bundle: leaveOut: %s is what makes a skill", name)
 		}
 	}
 	p := &Profile{

@@ -98,6 +98,8 @@ func TestOwnProfileSaysWhatIsWrongWithIt(t *testing.T) {
 		"absolute cache":      {strings.Replace(good, "mine/skills", "/etc", 1), "cache"},
 		"cache with a quote":  {strings.Replace(good, "mine/skills", `"a'b"`, 1), "cache"},
 		"negative limit":      {good + "bundle: {bytes: -1}\n", "negative"},
+		"limit too large":     {good + "bundle: {entries: 9223372036854775807}\n", "over what can be"},
+		"skill left out":      {good + "bundle: {leaveOut: [SKILL.md]}\n", "makes a skill"},
 		"bad name left out":   {good + "bundle: {leaveOut: [a/b]}\n", "leaveOut"},
 		"unknown code":        {good + "severities: {nosuch: error}\n", "nosuch"},
 		"unknown severity":    {good + "severities: {name-directory: fatal}\n", "fatal"},

@@ -16,6 +16,12 @@ import (
 // system. Creating it exclusively cannot meet what another process made.
 func TempName(prefix string) string { return prefix + strings.ToLower(rand.Text()) }
 
+// IsTemp reports whether name is one that TempName can have returned for prefix.
+func IsTemp(name, prefix string) bool {
+	random, ok := strings.CutPrefix(name, prefix)
+	return ok && len(random) == len(rand.Text()) && strings.Trim(random, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
 // SyncDir makes the names in a directory of root durable: entries created, renamed or removed
 // before it returns stay so after a power loss. Where the system cannot sync a directory, as on
 // Windows, it does nothing.
