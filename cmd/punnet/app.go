@@ -36,24 +36,30 @@ type app struct {
 	timeout     time.Duration
 	ssh         sshFlags
 
-	cancel  context.CancelFunc // ends the --timeout
-	started bool               // the arguments were understood and a verb is running
+	cancel   context.CancelFunc // ends the --timeout
+	unusable []diagnostic       // of the collections, once names were looked up there
+
+	started bool // the arguments were understood and a verb is running
 	profile *profile.Profile
 	log     *slog.Logger
 }
 
 // run runs the command line args and returns the exit code.
 func run(ctx context.Context, args []string, sys system) int {
+	out := &output{w: sys.stdout}
+	sys.stdout = out
 	a := &app{system: sys, log: slog.New(slog.DiscardHandler), cancel: func() {}}
 	defer func() { a.cancel() }()
 	root := a.command()
 	root.SetArgs(args)
 	root.SetOut(sys.stdout)
 	root.SetErr(sys.stderr)
-	if slices.Contains(args, "--json") {
-		a.json = true // also for an error in the arguments themselves
-	}
+	a.json = wantsJSON(args) // also for an error in the arguments themselves
 	ran, err := root.ExecuteContextC(ctx)
+	if err == nil && out.err != nil {
+		a.complain(verb(ran), "standard output: "+out.err.Error(), "")
+		return exitFailed
+	}
 	if err == nil {
 		return exitDone
 	}
@@ -61,6 +67,19 @@ func run(ctx context.Context, args []string, sys system) int {
 		err = &cliError{code: "usage", exit: exitUsage, err: err, hint: fmt.Sprintf("%s --help shows how it is called", ran.CommandPath())}
 	}
 	return a.fail(ctx, ran, err)
+}
+
+// wantsJSON looks for --json among the flags.
+func wantsJSON(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--":
+			return false
+		case "--json", "--json=true":
+			return true
+		}
+	}
+	return false
 }
 
 const longHelp = `Punnet carries Agent Skills, directories with a SKILL.md, to where the agent runs.

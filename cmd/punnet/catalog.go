@@ -107,10 +107,11 @@ func (a *app) locate(ctx context.Context, args []string) ([]string, error) {
 	if !slices.ContainsFunc(args, func(arg string) bool { return !isPath(arg) }) {
 		return args, nil
 	}
-	skills, _, err := a.collect(ctx)
+	skills, ds, err := a.collect(ctx)
 	if err != nil {
 		return nil, err
 	}
+	a.unusable = ds
 	paths := slices.Clone(args)
 	for i, arg := range args {
 		if isPath(arg) {
@@ -121,6 +122,16 @@ func (a *app) locate(ctx context.Context, args []string) ([]string, error) {
 		}
 	}
 	return paths, nil
+}
+
+// why returns the diagnostic that keeps a skill whose directory has this name out of the collections.
+func (a *app) why(name string) (diagnostic, bool) {
+	for _, d := range a.unusable {
+		if filepath.Base(d.Path) == name || filepath.Base(filepath.Dir(d.Path)) == name {
+			return d, true
+		}
+	}
+	return diagnostic{}, false
 }
 
 // everything returns the paths of all skills in this machine's collections. What keeps a skill out

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"gopkg.in/yaml.v3"
 
@@ -36,10 +37,17 @@ func (a *app) configPath() string {
 // loadConfig reads the configuration file. One that is not there says nothing.
 func loadConfig(path string) (config, error) {
 	var c config
-	f, err := os.Open(path)
-	if path == "" || errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(path)
+	if path == "" || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return c, nil
 	}
+	if err != nil {
+		return c, fmt.Errorf("configuration: %w", err)
+	}
+	if !info.Mode().IsRegular() { // opening anything else could wait for ever
+		return c, fmt.Errorf("configuration %s: not a file", display.Quote(path))
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return c, fmt.Errorf("configuration: %w", err)
 	}

@@ -31,17 +31,28 @@ func (d diagnostic) text() string {
 func scanDiagnostics(src *bundle.Source, findings []bundle.Finding, severity skill.Severity) []diagnostic {
 	var out []diagnostic
 	for _, f := range findings {
+		message := f.Detail
+		if f.Outcome == bundle.LeftOut {
+			message = "left out: " + message
+		}
 		out = append(out, diagnostic{
 			Severity: severity.String(), Code: string(f.Reason),
-			Path: filepath.Join(src.Path, filepath.FromSlash(f.Path)), Message: f.Detail,
+			Path: filepath.Join(src.Path, filepath.FromSlash(f.Path)), Message: message,
 		})
 	}
 	return out
 }
 
-// ownerWarnings returns a report's warnings as diagnostics.
+// ownerWarnings returns a report's warnings as diagnostics: what was left out for what it is, and
+// what goes along that perhaps should not. What is left out by its name is never missed.
 func ownerWarnings(src *bundle.Source, report *bundle.Report) []diagnostic {
-	var out []diagnostic
+	var missing []bundle.Finding
+	for _, f := range report.LeftOut() {
+		if f.Reason != bundle.LeftOutByName {
+			missing = append(missing, f)
+		}
+	}
+	out := scanDiagnostics(src, missing, skill.Warning)
 	for _, w := range report.Warnings {
 		out = append(out, diagnostic{
 			Severity: skill.Warning.String(), Code: w.Code,

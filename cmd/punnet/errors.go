@@ -1,15 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"strings"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/transport"
 )
 
@@ -85,9 +90,11 @@ func (a *app) complain(verb, message, hint string) {
 	if verb != "" {
 		verb += ": "
 	}
-	fmt.Fprintf(a.stderr, "punnet: %s%s\n", verb, message)
+	// Most of it is quoted already, and quoting again changes nothing; the words of the flag package
+	// and of the system are not.
+	fmt.Fprintf(a.stderr, "punnet: %s%s\n", verb, display.Quote(message))
 	if hint != "" {
-		fmt.Fprintf(a.stderr, "hint: %s\n", hint)
+		fmt.Fprintf(a.stderr, "hint: %s\n", display.Quote(hint))
 	}
 }
 
@@ -115,11 +122,29 @@ func errorObject(code, message, hint string) any {
 	}{schemaVersion, errorJSON{code, message, hint}}
 }
 
-// printJSON prints one object on a line of its own.
+// printJSON prints one object on a line of its own. Hidden characters, which JSON allows in strings
+// and nowhere else, are escaped: a terminal may be reading.
 func (a *app) printJSON(v any) {
-	enc := json.NewEncoder(a.stdout)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		a.complain("", "encode JSON: "+err.Error(), "")
+		return
+	}
+	var out strings.Builder
+	for _, r := range b.String() {
+		switch {
+		case r == '\n' || !display.Hidden(r):
+			out.WriteRune(r)
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, hi, lo)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	io.WriteString(a.stdout, out.String())
 }
 
 // errorCode returns the stable code of an error.

@@ -96,7 +96,8 @@ func (a *app) inspect(ctx context.Context, arg string) error {
 		out.Omitted = append(out.Omitted, omittedJSON{f.Path, string(f.Reason), f.Detail})
 	}
 	out.Warnings = append(out.Warnings, p.diagnostics...)
-	out.Warnings = append(out.Warnings, ownerWarnings(src, report)...)
+	// What was left out is told by itself.
+	out.Warnings = append(out.Warnings, ownerWarnings(src, &bundle.Report{Warnings: report.Warnings})...)
 	if a.json {
 		a.printJSON(out)
 		return nil

@@ -12,6 +12,7 @@ func main() { os.Exit(punnet()) }
 
 // punnet runs the command on this process's own arguments, streams and environment.
 func punnet() int {
+	private()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// The first signal lets what is under way clean up; a second one ends the process as usual.

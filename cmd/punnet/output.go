@@ -8,6 +8,21 @@ import (
 	"golang.org/x/term"
 )
 
+// output is standard output, and remembers that something did not get through: data that was lost
+// is a failure, whatever else was done.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
 // The colors that severities and states are painted in: ANSI's own, which every theme sets.
 const (
 	red    = "31"
@@ -31,6 +46,9 @@ func (a *app) colors(w io.Writer) bool {
 		return true
 	case "never":
 		return false
+	}
+	if out, ok := w.(*output); ok {
+		w = out.w
 	}
 	f, ok := w.(*os.File)
 	return ok && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))

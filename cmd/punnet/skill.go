@@ -18,6 +18,9 @@ import (
 func (a *app) openSkill(arg string) (*bundle.Source, error) {
 	if !isPath(arg) {
 		ce := &cliError{code: "not-found", err: fmt.Errorf("%s: no skill of that name", display.Quote(arg))}
+		if d, ok := a.why(arg); ok {
+			return nil, &cliError{code: d.Code, err: fmt.Errorf("%s: %s: %s", display.Quote(arg), display.Quote(d.Path), d.text()), hint: d.Hint}
+		}
 		if info, err := os.Stat(arg); err == nil && info.IsDir() {
 			ce.hint = fmt.Sprintf("for the directory of that name here, write ./%s", display.Quote(arg))
 		} else {
@@ -103,6 +106,8 @@ func aboutSkill(src *bundle.Source, err error) error {
 	out := &cliError{code: errorCode(err), err: fmt.Errorf("%s: %w", display.Quote(src.Name), err)}
 	if ce, ok := errors.AsType[*cliError](err); ok {
 		out.hint = ce.hint
+	} else if errors.Is(err, bundle.NoSkillFile) {
+		out.hint = "give the path of a directory that holds a SKILL.md"
 	} else if _, ok := errors.AsType[*bundle.RejectedError](err); ok {
 		out.hint = fmt.Sprintf("punnet validate %s lists everything that stands in the way", display.Quote(src.Path))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -155,23 +156,31 @@ func (a *app) storeVerify(ctx context.Context, args []string) error {
 	return nil
 }
 
-// chosen returns the store's bundles, or those whose digests are named.
+// shortestDigest is how many of a digest's first digits can stand for it.
+const shortestDigest = 6
+
+// chosen returns the store's bundles, or those whose digests, or unique beginnings of them, are named.
 func chosen(ctx context.Context, store *bundle.Store, digests []string) ([]bundle.Info, error) {
 	infos, err := store.List(ctx)
 	if err != nil || len(digests) == 0 {
 		return infos, err
 	}
-	byDigest := map[string]bundle.Info{}
-	for _, i := range infos {
-		byDigest[i.Digest.String()] = i
-	}
 	var out []bundle.Info
 	for _, s := range digests {
-		i, ok := byDigest[s]
-		if !ok {
-			return nil, &cliError{code: "not-found", err: fmt.Errorf("no bundle %s in the store: %w", display.Quote(s), fs.ErrNotExist), hint: "punnet store ls --json shows the digests in full"}
+		var fit []bundle.Info
+		for _, i := range infos {
+			if len(s) >= shortestDigest && strings.HasPrefix(i.Digest.String(), s) {
+				fit = append(fit, i)
+			}
 		}
-		out = append(out, i)
+		switch len(fit) {
+		case 1:
+			out = append(out, fit[0])
+		case 0:
+			return nil, &cliError{code: "not-found", err: fmt.Errorf("no bundle %s in the store: %w", display.Quote(s), fs.ErrNotExist), hint: "punnet store ls shows them"}
+		default:
+			return nil, &cliError{code: "usage", exit: exitUsage, err: fmt.Errorf("%d bundles in the store begin with %s", len(fit), display.Quote(s)), hint: "punnet store ls --json shows the digests in full"}
+		}
 	}
 	return out, nil
 }

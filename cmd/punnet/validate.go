@@ -141,11 +141,6 @@ func (a *app) validateSkill(ctx context.Context, dir string) (validatedJSON, []d
 	if err != nil {
 		return v, nil, err
 	}
-	for _, f := range report.LeftOut() {
-		if f.Reason != bundle.LeftOutByName { // those are never missed
-			ds = append(ds, scanDiagnostics(src, []bundle.Finding{f}, skill.Warning)...)
-		}
-	}
 	return v, append(ds, ownerWarnings(src, report)...), nil
 }
 
