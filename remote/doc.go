@@ -10,5 +10,20 @@
 // anything about a target that lies: whoever controls the account controls the copy.
 //
 // There are two ways to a cache, with one result. By exec, one constant shell script asks, unpacks,
-// verifies and renames. By SFTP, for accounts without a shell, the same steps are file operations.
+// verifies and renames; the answer of a target is parsed strictly and bounded, and no name in it
+// becomes a path on this machine. By SFTP, for accounts without a shell, the same steps are file
+// operations. A [Cache] finds out from the first answer which way the target allows, and keeps to it.
+//
+// # Round trips
+//
+// On a connection that is open, asking about any number of bundles takes two by exec, publishing a
+// bundle of a few kilobytes three, whatever else is published with it. Only what lacks is sent: of a
+// damaged copy what is damaged, and of a new version, where [Options].Older knows the one before,
+// what changed.
+//
+// # Safety
+//
+// The cache belongs to the account and is private to it. Nobody else may be able to change it or a
+// directory on the way to it, by name or by where links lead; [ErrUnsafe] says which one, and what
+// mends it. Nothing outside the cache is changed, except that directories on the way are created.
 package remote
