@@ -100,6 +100,9 @@ func (c *localConn) run(ctx context.Context, cancel context.CancelCauseFunc, cmd
 		feed(in, cmd.Stdin, cancel)
 	}
 	if err := p.Start(); err != nil {
+		if ctx.Err() != nil { // the input failed, or the caller gave up, before there was a command
+			return c.stopped(ctx)
+		}
 		return c.fail("exec", ErrNoExec, err)
 	}
 	err = p.Wait()
