@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package remote
 
@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/internal/testenv"
@@ -181,4 +182,28 @@ func randomText(n int) string {
 		b.WriteString(bundle.Digest{byte(i), byte(i >> 8), byte(i * i >> 3), byte(i * 77 >> 5)}.String()[:8])
 	}
 	return b.String()[:n]
+}
+
+// TestWhereNoProgramTellsAnAgeNothingIsOld has no stat, and a date that tells the time alone.
+func TestWhereNoProgramTellsAnAgeNothingIsOld(t *testing.T) {
+	u := newUserland(t).link("stat", "date")
+	u.wrap("date", `[ "$1" = +%s ] && exec /usr/bin/date +%s; exit 1`)
+	conn, home := newShellConn(t)
+	conn.only, conn.env["PATH"] = true, u.dir
+	c := openCache(t, conn, Options{})
+	b := plainSkill().pin(t, "release")
+	publishOne(t, c, b)
+	long := time.Now().Add(-1000 * time.Hour)
+	must(t, os.Chtimes(filepath.Join(home, ".cache/berry/skills", b.Manifest.Digest().String()), long, long))
+	_, copies, err := c.List(t.Context())
+	must(t, err)
+	if len(copies) != 1 || copies[0].State != Whole || !copies[0].Used.IsZero() {
+		t.Errorf("list says %+v", copies)
+	}
+	if removed, err := c.Prune(t.Context(), PruneOptions{OlderThan: time.Hour}); err != nil || len(removed) != 0 {
+		t.Errorf("prune by age: %+v, %v", removed, err)
+	}
+	if removed, err := c.Prune(t.Context(), PruneOptions{}); err != nil || len(removed) != 1 {
+		t.Errorf("prune of all: %+v, %v", removed, err)
+	}
 }

@@ -96,16 +96,16 @@ func must(t testing.TB, err error) {
 }
 
 // recomputed returns a copy's digest as plain tools find it, the way the bundle format promises:
-// with find, sha256sum and sort, and names that end in NUL.
+// with find, sha256sum and sort.
 func recomputed(t testing.TB, copyDir string) string {
 	t.Helper()
-	const recipe = `cd "$1" && {
+	const recipe = `cd "$1" && h=$(command -v sha256sum || echo shasum -a 256) && {
 		find . -mindepth 1 -type d -perm 0700 | sed 's/^/d /'
-		find . -type f -perm 0600 -print0 | xargs -0 -r sha256sum | sed 's/^/f /'
-		find . -type f -perm 0700 -print0 | xargs -0 -r sha256sum | sed 's/^/x /'
+		find . -type f -perm 0600 -exec $h {} + | sed 's/^/f /'
+		find . -type f -perm 0700 -exec $h {} + | sed 's/^/x /'
 		find . -mindepth 1 ! -type d ! -type f
 		find . -type d ! -perm 0700 -o -type f ! -perm 0600 ! -perm 0700
-	} | LC_ALL=C sort | sha256sum | cut -c1-64`
+	} | LC_ALL=C sort | $h | cut -c1-64`
 	out, err := exec.Command("/bin/bash", "-c", recipe, "recipe", copyDir).Output()
 	must(t, err)
 	return strings.TrimSpace(string(out))
