@@ -74,4 +74,3 @@ func give(t testing.TB, home string) {
 		t.Error(err)
 	}
 }
-
