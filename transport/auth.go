@@ -12,6 +12,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/sshconfig"
 )
 
 const (
@@ -31,7 +34,7 @@ type candidate struct {
 
 // keyring finds the keys for one connection and remembers what became of them.
 type keyring struct {
-	s     *settings
+	s     *sshconfig.Settings
 	o     Options
 	clock *handshakeClock
 	agent *agentKeys
@@ -43,7 +46,7 @@ type keyring struct {
 }
 
 // newKeyring starts to talk to the agent, so that its answer is there when the server asks.
-func newKeyring(ctx context.Context, s *settings, o Options, clock *handshakeClock) *keyring {
+func newKeyring(ctx context.Context, s *sshconfig.Settings, o Options, clock *handshakeClock) *keyring {
 	return &keyring{s: s, o: o, clock: clock, agent: askAgent(ctx, s.IdentityAgent, clock)}
 }
 
@@ -54,7 +57,7 @@ func (k *keyring) signers(ctx context.Context) ([]ssh.Signer, error) {
 	k.tried, k.skipped, k.errs, k.locked = nil, nil, nil, nil
 	held, err := k.agent.list()
 	if err != nil {
-		k.skipped = append(k.skipped, "agent: "+said(err.Error()))
+		k.skipped = append(k.skipped, "agent: "+display.Said(err.Error()))
 	}
 	var offers []candidate
 	for _, f := range k.s.IdentityFiles {
@@ -151,7 +154,7 @@ func (k *keyring) loadLocked(ctx context.Context, f string, data []byte, pub ssh
 	}
 	open := func() (ssh.Signer, error) {
 		defer k.clock.pause()()
-		secret, err := k.o.Ask(ctx, Prompt{Text: fmt.Sprintf("Enter passphrase for key '%s': ", said(f)), Secret: true})
+		secret, err := k.o.Ask(ctx, Prompt{Text: fmt.Sprintf("Enter passphrase for key '%s': ", display.Said(f)), Secret: true})
 		if err != nil {
 			return nil, &KeyError{Path: f, Encrypted: true, Err: err}
 		}
@@ -211,7 +214,7 @@ func (k *keyring) failure(err error) *AuthError {
 		User: k.s.User, Host: k.s.Alias, Tried: k.tried, Skipped: k.skipped,
 		Err: errors.Join(append([]error{err}, k.errs...)...),
 	}
-	e.Err = &both{errors.New(said(err.Error())), e.Err}
+	e.Err = &both{errors.New(display.Said(err.Error())), e.Err}
 	switch {
 	case len(k.locked) > 0:
 		e.Advice = "unlock the key for this session with: ssh-add " + word(k.locked[0])
@@ -295,7 +298,7 @@ func (a *agentKeys) connect(ctx context.Context, path string) error {
 	for i, s := range signers {
 		name := "agent key"
 		if i < len(keys) && keys[i].Comment != "" {
-			name = "agent key " + said(keys[i].Comment)
+			name = "agent key " + display.Said(keys[i].Comment)
 		}
 		a.keys = append(a.keys, candidate{&agentSigner{s, a}, name})
 	}

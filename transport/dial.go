@@ -8,13 +8,14 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/proc"
+	"github.com/punnet/punnet/internal/sshconfig"
 )
 
 const (
@@ -45,7 +46,7 @@ func Dial(ctx context.Context, t Target, o Options) (Conn, error) {
 type attempt struct {
 	t      Target
 	o      Options
-	s      *settings
+	s      *sshconfig.Settings
 	keys   *hostKeys
 	addr   string
 	jumps  []string // the machines to go through
@@ -64,7 +65,7 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 	if depth > maxJumps {
 		return nil, &Error{Op: "resolve", Target: t, Kind: ErrConfig, Err: fmt.Errorf("more than %d machines to go through; does ProxyJump lead back?", maxJumps)}
 	}
-	s, err := resolve(ctx, checked, o)
+	s, err := sshconfig.Resolve(ctx, o.query(checked))
 	if err != nil {
 		kind := ErrConfig
 		if ctx.Err() != nil {
@@ -75,8 +76,8 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 		return nil, &Error{Op: "resolve", Target: t, Kind: kind, Err: err, Advice: "see what ssh says: ssh -G " + word(checked.Host)}
 	}
 	a := &attempt{t: t, o: o, s: s, jumps: jumps, depth: depth, addr: net.JoinHostPort(s.Host, strconv.Itoa(s.Port))}
-	if jumps == nil && s.ProxyJump != "" {
-		a.jumps = strings.Split(s.ProxyJump, ",")
+	if jumps == nil {
+		a.jumps = s.ProxyJump
 	}
 	for n := 1; ; n++ {
 		c, err := a.connect(ctx)
@@ -88,7 +89,7 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 		select {
 		case <-time.After(time.Duration(n) * (dialPause/2 + rand.N(dialPause))):
 		case <-ctx.Done():
-			return nil, a.fail("dial", nil, ended(ctx))
+			return nil, a.fail("dial", nil, proc.Ended(ctx))
 		}
 	}
 }
@@ -117,7 +118,7 @@ func (a *attempt) connect(ctx context.Context) (*sshConn, error) {
 		return nil, err
 	}
 	c := newSSHConn(client, a.o)
-	c.target, c.addr = a.t, a.addr
+	c.target, c.addr, c.way = a.t, a.addr, WayNative
 	c.own(a.o.keepalive(), a.under)
 	return c, nil
 }
@@ -159,14 +160,14 @@ func (a *attempt) dialTimeout() time.Duration {
 // unreachable says why no connection came about.
 func (a *attempt) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return a.fail("dial", nil, ended(ctx))
+		return a.fail("dial", nil, proc.Ended(ctx))
 	}
 	var dns *net.DNSError
 	var timeout net.Error
 	e := a.fail("dial", ErrUnreachable, err)
 	switch {
 	case errors.As(err, &dns):
-		e.Err = fmt.Errorf("the name %s was not found (%s)", display.Quote(a.s.Host), said(dns.Err))
+		e.Err = fmt.Errorf("the name %s was not found (%s)", display.Quote(a.s.Host), display.Said(dns.Err))
 		e.Advice = "check the name, or give it an address with a Host block in the ssh configuration"
 	case errors.As(err, &timeout) && timeout.Timeout():
 		e.Err = &both{fmt.Errorf("no answer within %v", a.dialTimeout()), ErrTimeout}
@@ -182,7 +183,7 @@ func (a *attempt) unreachable(ctx context.Context, err error) error {
 type droppedError struct{ err error }
 
 func (d *droppedError) Error() string {
-	return "the server closed the connection before the handshake: " + said(d.err.Error())
+	return "the server closed the connection before the handshake: " + display.Said(d.err.Error())
 }
 func (d *droppedError) Unwrap() error { return d.err }
 
@@ -212,7 +213,7 @@ func (a *attempt) refused(ctx context.Context, clock *handshakeClock, ring *keyr
 	const op = "handshake"
 	switch {
 	case ctx.Err() != nil:
-		return a.fail(op, nil, ended(ctx))
+		return a.fail(op, nil, proc.Ended(ctx))
 	case !clock.stop():
 		e := a.fail(op, ErrTimeout, fmt.Errorf("not done within %v", a.o.handshake()))
 		e.Advice = "check that an SSH server listens at " + a.addr
@@ -224,9 +225,9 @@ func (a *attempt) refused(ctx context.Context, clock *handshakeClock, ring *keyr
 		e.Advice = "too many connections at once, or a server that has had enough of this address, end so; wait and try again"
 		return e
 	case !a.keys.passed:
-		return a.fail(op, ErrProtocol, errors.New(said(err.Error())))
+		return a.fail(op, ErrProtocol, errors.New(display.Said(err.Error())))
 	case dropped(err):
-		return a.fail(op, ErrLost, fmt.Errorf("the server closed the connection during authentication: %s", said(err.Error())))
+		return a.fail(op, ErrLost, fmt.Errorf("the server closed the connection during authentication: %s", display.Said(err.Error())))
 	}
 	failure := ring.failure(err)
 	return &Error{Op: op, Target: a.t, Addr: a.addr, Kind: ErrAuth, Err: failure}
@@ -272,7 +273,7 @@ func choose(want []string, able ...[]string) []string {
 func (a *attempt) showBanner(text string) error {
 	if !a.banner {
 		a.banner = true
-		a.o.logger().Info("banner", "target", a.t.String(), "text", said(text))
+		a.o.logger().Info("banner", "target", a.t.String(), "text", display.Said(text))
 	}
 	return nil
 }

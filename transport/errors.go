@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -187,7 +186,7 @@ func (e *AuthError) Error() string {
 		fmt.Fprintf(&b, "; not used: %s", display.Quote(strings.Join(e.Skipped, ", ")))
 	}
 	if e.Err != nil {
-		fmt.Fprintf(&b, " (%s)", said(e.Err.Error()))
+		fmt.Fprintf(&b, " (%s)", display.Said(e.Err.Error()))
 	}
 	return b.String()
 }
@@ -213,36 +212,11 @@ func (e *KeyError) Error() string {
 	if e.Encrypted && e.Err == nil {
 		return fmt.Sprintf("%s is encrypted and there is nobody to ask for its passphrase", display.Quote(e.Path))
 	}
-	return fmt.Sprintf("key %s: %s", display.Quote(e.Path), said(fmt.Sprint(e.Err)))
+	return fmt.Sprintf("key %s: %s", display.Quote(e.Path), display.Said(fmt.Sprint(e.Err)))
 }
 
 // Unwrap returns the cause.
 func (e *KeyError) Unwrap() error { return e.Err }
-
-// saidBytes is how much of the other side's words an error carries.
-const saidBytes = 512
-
-// said makes words of the other side fit to stand in an error: one line, bounded, quoted.
-func said(s string) string {
-	s = strings.TrimSpace(s)
-	if len(s) > saidBytes {
-		s = strings.ToValidUTF8(s[:saidBytes], "") + "..."
-	}
-	return display.Quote(s)
-}
-
-// firstBytes is a writer that keeps the beginning of what it is given and accepts the rest.
-type firstBytes struct {
-	max int
-	b   []byte
-}
-
-func (f *firstBytes) Write(p []byte) (int, error) {
-	if room := f.max - len(f.b); room > 0 {
-		f.b = append(f.b, p[:min(room, len(p))]...)
-	}
-	return len(p), nil
-}
 
 // pathError gives err the shape every file operation fails with.
 func pathError(op, name string, err error) error {
@@ -264,12 +238,4 @@ func (b *both) Unwrap() []error { return []error{b.shown, b.also} }
 // isEnd reports whether err is only how a connection says that it is over.
 func isEnd(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe)
-}
-
-// ended returns the reason why ctx ended, with its cause where that says more.
-func ended(ctx context.Context) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
-		return fmt.Errorf("%w: %w", ctx.Err(), cause)
-	}
-	return ctx.Err()
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/transport/transporttest"
 )
 
@@ -79,7 +80,7 @@ func TestNoiseOfALoginShellDoesNotBreakFiles(t *testing.T) {
 		}
 	}
 	_, err := borrowed(t, s, "flood", Options{}).Files(t.Context())
-	if !errors.Is(err, ErrNoFiles) || !errors.Is(err, ErrProtocol) || len(err.Error()) > 2*saidBytes {
+	if !errors.Is(err, ErrNoFiles) || !errors.Is(err, ErrProtocol) || len(err.Error()) > 2*display.SaidBytes {
 		t.Errorf("flood: %v", err)
 	}
 }

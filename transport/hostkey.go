@@ -16,11 +16,14 @@ import (
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
 	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/sshconfig"
 )
 
 // hostKeys decides about one machine's host key.
 type hostKeys struct {
-	s      *settings
+	s      *sshconfig.Settings
 	o      Options
 	lookup string // host:port that known_hosts is asked for
 	db     *knownhosts.HostKeyDB
@@ -31,7 +34,7 @@ type hostKeys struct {
 }
 
 // newHostKeys reads the known_hosts files that are there.
-func newHostKeys(s *settings, o Options) (*hostKeys, error) {
+func newHostKeys(s *sshconfig.Settings, o Options) (*hostKeys, error) {
 	h := &hostKeys{s: s, o: o, lookup: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), log: o.logger()}
 	if s.HostKeyAlias != "" {
 		// An alias stands for the machine whatever its port is.
@@ -124,7 +127,7 @@ func (h *hostKeys) judge(remote net.Addr, key ssh.PublicKey) error {
 		e.Record = fmt.Sprintf("ssh-keygen -R %s -f %s", word(e.Host), word(known.Want[0].Filename))
 		return e
 	case !errors.As(err, &known):
-		return &both{fmt.Errorf("host key of %s: %s", e.Host, said(err.Error())), ErrHostKey}
+		return &both{fmt.Errorf("host key of %s: %s", e.Host, display.Said(err.Error())), ErrHostKey}
 	}
 	if h.s.StrictHostKey == "accept-new" && len(h.s.UserKnownHosts) > 0 {
 		if err := h.record(h.s.UserKnownHosts[0], remote, key); err != nil {

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
 
+	"github.com/punnet/punnet/internal/sshconfig"
 	"github.com/punnet/punnet/transport/transporttest"
 )
 
@@ -298,7 +299,7 @@ func TestRecordingRepairsAMissingNewline(t *testing.T) {
 func TestAKeyRecordedMeanwhileIsNotOverruled(t *testing.T) {
 	file := filepath.Join(tempDir(t), "known")
 	write(t, file, "")
-	h, err := newHostKeys(&settings{Host: "host.example", Port: 22, UserKnownHosts: []string{file}, StrictHostKey: "accept-new"}, Options{})
+	h, err := newHostKeys(&sshconfig.Settings{Host: "host.example", Port: 22, UserKnownHosts: []string{file}, StrictHostKey: "accept-new"}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +315,7 @@ func TestManyProcessesRecordAKeyOnce(t *testing.T) {
 	key := testKey(t, "ed25519").PublicKey()
 	addr := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 22}
 	write(t, file, strings.Repeat(knownLine("other.example", testKey(t, "ed25519").PublicKey()), 200))
-	h, err := newHostKeys(&settings{Host: "host.example", Port: 22}, Options{})
+	h, err := newHostKeys(&sshconfig.Settings{Host: "host.example", Port: 22}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +349,7 @@ func TestRecordingWaitsForWhoeverElseRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := testKey(t, "ed25519").PublicKey()
-	h, err := newHostKeys(&settings{Host: "host.example", Port: 22}, Options{})
+	h, err := newHostKeys(&sshconfig.Settings{Host: "host.example", Port: 22}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

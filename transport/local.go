@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/punnet/punnet/internal/proc"
 )
 
 // cancelGrace is how long a command that was asked to end may take before it is cut off.
@@ -16,6 +18,8 @@ const cancelGrace = 2 * time.Second
 
 // Local returns the way to this machine. Commands run in the home directory, as they do over SSH.
 func Local() Conn { return &localConn{closed: make(chan struct{})} }
+
+func (l *localConn) Way() Way { return WayLocal }
 
 type localConn struct {
 	once   sync.Once
@@ -41,7 +45,7 @@ func (c *localConn) Files(ctx context.Context) (FS, error) {
 	case <-c.closed:
 		return nil, c.fail("files", ErrClosed, nil)
 	case <-ctx.Done():
-		return nil, c.fail("files", nil, ended(ctx))
+		return nil, c.fail("files", nil, proc.Ended(ctx))
 	default:
 		return &localFS{ctx: ctx, closed: c.closed}, nil
 	}
@@ -54,7 +58,7 @@ func (c *localConn) Exec(ctx context.Context, cmd Cmd) error {
 	default:
 	}
 	if err := ctx.Err(); err != nil {
-		return c.fail("exec", nil, ended(ctx))
+		return c.fail("exec", nil, proc.Ended(ctx))
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -130,7 +134,7 @@ func (c *localConn) stopped(ctx context.Context) error {
 	case errors.Is(cause, ErrClosed):
 		return c.fail("exec", ErrClosed, nil)
 	}
-	return c.fail("exec", nil, ended(ctx))
+	return c.fail("exec", nil, proc.Ended(ctx))
 }
 
 // writeError marks a failure of the caller's own reader or writers as the reason a command ended.

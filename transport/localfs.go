@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/proc"
 )
 
 // Reasons an SFTP server does not put into words, and that not every system has an errno for.
@@ -34,7 +35,7 @@ func (l *localFS) path(op, name string) (string, error) {
 	default:
 	}
 	if l.ctx.Err() != nil {
-		return "", pathError(op, name, ended(l.ctx))
+		return "", pathError(op, name, proc.Ended(l.ctx))
 	}
 	p := filepath.FromSlash(name)
 	if !filepath.IsAbs(p) || strings.ContainsRune(name, 0) {

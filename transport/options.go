@@ -2,11 +2,10 @@ package transport
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"os"
-	"os/user"
 	"time"
+
+	"github.com/punnet/punnet/internal/sshconfig"
 )
 
 // Options says how Dial reaches a machine. The zero value does what ssh would.
@@ -16,6 +15,9 @@ type Options struct {
 	User          string   // the account (ssh -l); wins over the target's
 	Port          int      // the port (ssh -p); wins over the target's
 	Options       []string // configuration lines, each Key=Value (ssh -o)
+
+	// Way is WayAuto, WayNative or WaySystem.
+	Way Way
 
 	// Ask asks a person. Nil means that there is nobody to ask: what would need an answer fails
 	// with a typed error instead.
@@ -28,6 +30,10 @@ type Options struct {
 
 	// home stands in for the account's home directory in tests.
 	home string
+
+	// Trace is told each step of reaching a machine as it is done. It may be called from several
+	// goroutines, one after another.
+	Trace func(Step)
 
 	// Log receives what is worth knowing when something goes wrong, never a secret. Nil discards.
 	Log *slog.Logger
@@ -43,19 +49,19 @@ func (o Options) handshake() time.Duration { return orDefault(o.HandshakeTimeout
 func (o Options) idle() time.Duration      { return orDefault(o.Idle, 30*time.Second) }
 func (o Options) keepalive() time.Duration { return orDefault(o.Keepalive, 15*time.Second) }
 
-// homeDir is the home directory as ssh understands it: the account's, whatever HOME says.
-func (o Options) homeDir() (string, error) {
-	if o.home != "" {
-		return o.home, nil
+// query is the question what the configuration says about t.
+func (o Options) query(t Target) sshconfig.Query {
+	q := sshconfig.Query{
+		Host: t.Host, User: t.User, Port: t.Port, ConfigFile: o.ConfigFile,
+		IdentityFiles: o.IdentityFiles, Options: o.Options, Home: o.home, Log: o.logger(),
 	}
-	if u, err := user.Current(); err == nil && u.HomeDir != "" {
-		return u.HomeDir, nil
+	if o.User != "" {
+		q.User = o.User
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("finding the home directory: %w", err)
+	if o.Port != 0 {
+		q.Port = o.Port
 	}
-	return home, nil
+	return q
 }
 
 func orDefault(d, def time.Duration) time.Duration {

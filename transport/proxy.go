@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/proc"
 )
 
 // jump connects through the last of the machines in a.jumps, itself reached through the others, each
@@ -20,7 +23,7 @@ func (a *attempt) jump(ctx context.Context) (net.Conn, error) {
 	last := strings.TrimSpace(a.jumps[len(a.jumps)-1])
 	t, err := parseJump(last)
 	if err != nil {
-		return nil, a.fail("resolve", ErrConfig, fmt.Errorf("ProxyJump %q: %w", said(last), err))
+		return nil, a.fail("resolve", ErrConfig, fmt.Errorf("ProxyJump %q: %w", display.Said(last), err))
 	}
 	o := a.o
 	// As with ssh, what was said for the target is not meant for the machines on the way.
@@ -44,13 +47,13 @@ func (a *attempt) jump(ctx context.Context) (net.Conn, error) {
 	var no *ssh.OpenChannelError
 	switch {
 	case ctx.Err() != nil:
-		err = a.fail("dial", nil, ended(ctx))
+		err = a.fail("dial", nil, proc.Ended(ctx))
 	case errors.As(err, &no):
-		err = a.fail("dial", ErrUnreachable, fmt.Errorf("%s could not connect: %s", t, said(no.Message)))
+		err = a.fail("dial", ErrUnreachable, fmt.Errorf("%s could not connect: %s", t, display.Said(no.Message)))
 	case dialing.Err() != nil:
 		err = a.fail("dial", ErrUnreachable, &both{fmt.Errorf("no answer through %s within %v", t, a.dialTimeout()), ErrTimeout})
 	default:
-		err = a.fail("dial", ErrUnreachable, fmt.Errorf("through %s: %s", t, said(err.Error())))
+		err = a.fail("dial", ErrUnreachable, fmt.Errorf("through %s: %s", t, display.Said(err.Error())))
 	}
 	return nil, err
 }
@@ -65,15 +68,7 @@ func parseJump(s string) (Target, error) {
 
 // proxy connects through the input and output of ProxyCommand.
 func (a *attempt) proxy() (net.Conn, error) {
-	x, err := newExpander(a.s, a.o)
-	var line string
-	if err == nil {
-		line, err = x.expand(a.s.ProxyCommand, false)
-	}
-	if err != nil {
-		return nil, a.fail("resolve", ErrConfig, fmt.Errorf("ProxyCommand: %w", err))
-	}
-	p, err := proxyShell(line)
+	p, err := proxyShell(a.s.ProxyCommand)
 	if err != nil {
 		return nil, a.fail("dial", ErrUnreachable, fmt.Errorf("ProxyCommand: %w", err))
 	}
@@ -109,7 +104,7 @@ func startProxy(p *exec.Cmd, addr string) (*proxyConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &proxyConn{Reader: out, Writer: in, in: in, p: p, words: &words{kept: firstBytes{max: saidBytes}}, addr: proxyAddr(addr)}
+	c := &proxyConn{Reader: out, Writer: in, in: in, p: p, words: &words{kept: proc.FirstBytes{Max: display.SaidBytes}}, addr: proxyAddr(addr)}
 	p.Stderr = c.words
 	p.WaitDelay = cancelGrace
 	if err := p.Start(); err != nil {
@@ -137,7 +132,7 @@ func (c *proxyConn) Read(b []byte) (int, error) {
 		// What it had to say is complete when it is gone.
 		c.end(lastWords)
 		if text := c.words.String(); text != "" {
-			err = fmt.Errorf("%w; ProxyCommand said: %s", err, said(text))
+			err = fmt.Errorf("%w; ProxyCommand said: %s", err, display.Said(text))
 		}
 	}
 	return n, err

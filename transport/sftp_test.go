@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/punnet/punnet/internal/display"
 )
 
 // scripted is an SFTP server that answers each request with what answer returns: whole packets, or
@@ -316,7 +318,7 @@ func TestAServersWordsAreQuotedAndBounded(t *testing.T) {
 	text := "\x1b[2Jyou\u202e are fine\n" + strings.Repeat("!", 4000)
 	fsys := scripted(t, nil, func(_ byte, id uint32, _ *reply) []byte { return statusReply(id, statusFailure, text) })
 	_, err := fsys.Lstat("/x\x1b[31m")
-	if err == nil || strings.ContainsAny(err.Error(), "\x1b\n\u202e") || len(err.Error()) > 2*saidBytes {
+	if err == nil || strings.ContainsAny(err.Error(), "\x1b\n\u202e") || len(err.Error()) > 2*display.SaidBytes {
 		t.Errorf("got %q", err)
 	}
 	if !strings.Contains(err.Error(), "are fine") {
@@ -343,7 +345,7 @@ func FuzzSkipToVersion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, noise, rest string) {
 		r := bufio.NewReaderSize(strings.NewReader(noise+rest), 64<<10)
 		kept, err := skipToVersion(r)
-		if len(kept) > saidBytes {
+		if len(kept) > display.SaidBytes {
 			t.Fatalf("%d bytes kept", len(kept))
 		}
 		at := findVersion(noise + rest)

@@ -10,6 +10,9 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/proc"
 )
 
 // Bounds of one SFTP channel.
@@ -65,7 +68,7 @@ func openSFTP(in io.Reader, out io.WriteCloser, idle time.Duration) (*sftpClient
 	noise, err := skipToVersion(br)
 	if err != nil {
 		if len(bytes.TrimSpace(noise)) > 0 {
-			return nil, fmt.Errorf("%w; the account said: %s", err, said(string(noise)))
+			return nil, fmt.Errorf("%w; the account said: %s", err, display.Said(string(noise)))
 		}
 		return nil, err
 	}
@@ -82,27 +85,27 @@ func openSFTP(in io.Reader, out io.WriteCloser, idle time.Duration) (*sftpClient
 // skipToVersion leaves r before the server's version packet. It returns the beginning of what was
 // skipped.
 func skipToVersion(r *bufio.Reader) (noise []byte, err error) {
-	kept := &firstBytes{max: saidBytes}
+	kept := &proc.FirstBytes{Max: display.SaidBytes}
 	for skipped := 0; skipped <= MaxNoise; skipped++ {
 		head, err := r.Peek(9)
 		if err != nil {
 			kept.Write(head)
 			if isEnd(err) {
-				return kept.b, fmt.Errorf("the SFTP server ended before it began: %w", io.ErrUnexpectedEOF)
+				return kept.Bytes(), fmt.Errorf("the SFTP server ended before it began: %w", io.ErrUnexpectedEOF)
 			}
-			return kept.b, fmt.Errorf("waiting for the SFTP server: %w", err)
+			return kept.Bytes(), fmt.Errorf("waiting for the SFTP server: %w", err)
 		}
 		// A version packet is shorter than 64 KiB, so its length starts with two zeros; then
 		// type 2 and version 3. No text looks like that.
 		if head[0] == 0 && head[1] == 0 && bytes.Equal(head[4:], []byte{fxVersion, 0, 0, 0, 3}) {
-			return kept.b, nil
+			return kept.Bytes(), nil
 		}
 		kept.Write(head[:1])
 		if _, err := r.Discard(1); err != nil {
-			return kept.b, err
+			return kept.Bytes(), err
 		}
 	}
-	return kept.b, fmt.Errorf("%w: the account prints more than %d bytes before SFTP starts", ErrProtocol, MaxNoise)
+	return kept.Bytes(), fmt.Errorf("%w: the account prints more than %d bytes before SFTP starts", ErrProtocol, MaxNoise)
 }
 
 // readVersion reads the packet that skipToVersion found.
@@ -196,7 +199,7 @@ func (c *sftpClient) readReply() error {
 // longer than max bytes is a protocol violation.
 func (c *sftpClient) start(ctx context.Context, kind byte, max uint32, fill func(message) message) (*call, error) {
 	if ctx.Err() != nil {
-		return nil, ended(ctx)
+		return nil, proc.Ended(ctx)
 	}
 	w := &call{max: max, reply: make(chan *reply, 1)}
 	c.mu.Lock()
@@ -219,7 +222,7 @@ func (c *sftpClient) start(ctx context.Context, kind byte, max uint32, fill func
 		delete(c.pending, id)
 		c.mu.Unlock()
 		c.watch.owe(-1)
-		return nil, ended(ctx)
+		return nil, proc.Ended(ctx)
 	}
 }
 
@@ -236,7 +239,7 @@ func (c *sftpClient) wait(ctx context.Context, w *call) (*reply, error) {
 	case <-c.gone:
 		return nil, c.cause()
 	case <-ctx.Done():
-		return nil, ended(ctx)
+		return nil, proc.Ended(ctx)
 	}
 }
 
@@ -288,7 +291,7 @@ func (s *status) Error() string {
 	if name == "" {
 		name = fmt.Sprintf("status %d", s.code)
 	}
-	if t := said(s.text); t != "" {
+	if t := display.Said(s.text); t != "" {
 		return fmt.Sprintf("%s (server: %s)", name, t)
 	}
 	return name

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/proc"
 )
 
 // closeGrace is how long a server may take to confirm that a channel is closed, with what is
@@ -24,6 +27,7 @@ type sshConn struct {
 	idle   time.Duration
 	grace  time.Duration // for a command that was asked to end
 	log    *slog.Logger
+	way    Way
 	owned  bool
 	under  func() // closes what the connection runs over, once it is closed
 
@@ -51,7 +55,7 @@ func NewConn(client *ssh.Client, o Options) Conn {
 		host = h
 	}
 	c := newSSHConn(client, o)
-	c.target = Target{User: client.User(), Host: host}
+	c.target, c.way = Target{User: client.User(), Host: host}, WayGiven
 	return c
 }
 
@@ -143,6 +147,8 @@ func (c *sshConn) newError(op string, kind, err error) *Error {
 	return &Error{Op: op, Target: c.target, Addr: c.addr, Kind: kind, Err: err}
 }
 
+func (c *sshConn) Way() Way { return c.way }
+
 func (c *sshConn) Server() string { return string(c.client.ServerVersion()) }
 
 func (c *sshConn) Close() error {
@@ -212,7 +218,7 @@ func (c *sshConn) acquire(ctx context.Context, op string) (release func(), err e
 	case c.slots <- struct{}{}:
 		return sync.OnceFunc(func() { <-c.slots }), nil
 	case <-ctx.Done():
-		return nil, c.newError(op, nil, ended(ctx))
+		return nil, c.newError(op, nil, proc.Ended(ctx))
 	case <-c.closed:
 		return nil, c.newError(op, ErrClosed, nil)
 	case <-c.dead:
@@ -227,7 +233,7 @@ func (c *sshConn) usable(ctx context.Context, op string) error {
 	case <-c.dead:
 		return c.lost(op, nil)
 	case <-ctx.Done():
-		return c.newError(op, nil, ended(ctx))
+		return c.newError(op, nil, proc.Ended(ctx))
 	default:
 		return nil
 	}
@@ -261,7 +267,7 @@ func (c *sshConn) session(ctx context.Context, op, request string, payload []byt
 	case r := <-done:
 		return r.o, r.err
 	case <-ctx.Done():
-		err = c.newError(op, nil, ended(ctx))
+		err = c.newError(op, nil, proc.Ended(ctx))
 	case <-c.closed:
 		err = c.newError(op, ErrClosed, nil)
 	case <-limit.C:
@@ -289,7 +295,7 @@ func (c *sshConn) openSession(op, request string, payload []byte, refused error,
 	if err != nil {
 		var no *ssh.OpenChannelError
 		if errors.As(err, &no) {
-			e := c.newError(op, ErrRefused, fmt.Errorf("no channel: %s", said(no.Message)))
+			e := c.newError(op, ErrRefused, fmt.Errorf("no channel: %s", display.Said(no.Message)))
 			e.Advice = "other sessions may use up what the server allows (MaxSessions); try again when they ended"
 			return nil, e
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/punnet/punnet/internal/proc"
 )
 
 // Exec runs the line in one exec request.
@@ -222,5 +224,5 @@ func (e *execution) stop(ctx context.Context) error {
 	if errors.Is(cause, ErrTimeout) {
 		return e.c.newError("exec", ErrTimeout, cause)
 	}
-	return e.c.newError("exec", nil, ended(ctx))
+	return e.c.newError("exec", nil, proc.Ended(ctx))
 }

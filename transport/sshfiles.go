@@ -8,6 +8,9 @@ import (
 	"sync"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/proc"
 )
 
 // Files opens the SFTP subsystem on the first call, and again when it has ended since.
@@ -24,7 +27,7 @@ func (c *sshConn) Files(ctx context.Context) (FS, error) {
 	case c.filesLock <- struct{}{}:
 		defer func() { <-c.filesLock }()
 	case <-ctx.Done():
-		return nil, c.newError("files", nil, ended(ctx))
+		return nil, c.newError("files", nil, proc.Ended(ctx))
 	case <-c.closed:
 		return nil, c.newError("files", ErrClosed, nil)
 	}
@@ -58,7 +61,7 @@ func (c *sshConn) openFiles(ctx context.Context) (*sftpClient, error) {
 		close(finished)
 		release()
 	}()
-	words := &words{kept: firstBytes{max: saidBytes}}
+	words := &words{kept: proc.FirstBytes{Max: display.SaidBytes}}
 	c.wg.Add(1)
 	go func() {
 		defer c.wg.Done()
@@ -105,7 +108,7 @@ func (c *sshConn) greet(ctx context.Context, ch ssh.Channel, hangUp func()) (*sf
 		}
 		return r.files, r.err
 	case <-ctx.Done():
-		err = ended(ctx)
+		err = proc.Ended(ctx)
 	case <-c.closed:
 		err = ErrClosed
 	case <-limit.C:
@@ -124,14 +127,14 @@ func (c *sshConn) greet(ctx context.Context, ch ssh.Channel, hangUp func()) (*sf
 func (c *sshConn) greetError(ctx context.Context, err error, w *words) error {
 	switch {
 	case ctx.Err() != nil:
-		return c.newError("files", nil, ended(ctx))
+		return c.newError("files", nil, proc.Ended(ctx))
 	case errors.Is(err, ErrClosed):
 		return c.newError("files", ErrClosed, nil)
 	case errors.Is(err, ErrTimeout):
 		return c.newError("files", ErrTimeout, err)
 	}
 	if text := w.String(); text != "" {
-		err = fmt.Errorf("%w; the account said: %s", err, said(text))
+		err = fmt.Errorf("%w; the account said: %s", err, display.Said(text))
 	}
 	return c.newError("files", ErrNoFiles, err)
 }
@@ -152,7 +155,7 @@ func (h *hangingWriter) Close() error {
 // words keeps the beginning of what is written to it.
 type words struct {
 	mu   sync.Mutex
-	kept firstBytes
+	kept proc.FirstBytes
 }
 
 func (w *words) Write(p []byte) (int, error) {
@@ -164,5 +167,5 @@ func (w *words) Write(p []byte) (int, error) {
 func (w *words) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return string(w.kept.b)
+	return string(w.kept.Bytes())
 }

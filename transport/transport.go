@@ -51,6 +51,8 @@ type Conn interface {
 	// Server returns the SSH server's version string as the server sent it, "" where there is
 	// none to know.
 	Server() string
+	// Way returns how the connection was made.
+	Way() Way
 	// Close ends what is under way and frees everything the Conn opened. It closes the SSH
 	// connection only if this package made it.
 	Close() error

@@ -103,3 +103,16 @@ func Prompt(s string) string {
 	}
 	return promptEscapes.Replace(b.String())
 }
+
+// SaidBytes is how many bytes of another side's words Said keeps.
+const SaidBytes = 512
+
+// Said makes the words of another program or machine fit to stand in an error or a log: one line,
+// quoted, at most SaidBytes of them.
+func Said(s string) string {
+	s = strings.TrimSpace(s)
+	if len(s) > SaidBytes {
+		s = strings.ToValidUTF8(s[:SaidBytes], "") + "..."
+	}
+	return Quote(s)
+}

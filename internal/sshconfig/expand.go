@@ -1,10 +1,9 @@
-package transport
+package sshconfig
 
 import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -21,8 +20,8 @@ type expander struct {
 }
 
 // newExpander returns the expander for one machine's settings, of which it uses the names.
-func newExpander(s *settings, o Options) (*expander, error) {
-	home, err := o.homeDir()
+func newExpander(s *Settings, q Query) (*expander, error) {
+	home, err := q.home()
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +36,12 @@ func newExpander(s *settings, o Options) (*expander, error) {
 	short, _, _ := strings.Cut(local, ".")
 	port := strconv.Itoa(s.Port)
 	// ssh defines %C so; it is a name, and nothing rests on SHA-1.
-	sum := sha1.Sum([]byte(local + s.Host + port + s.User + s.ProxyJump))
+	jumps := strings.Join(s.ProxyJump, ",")
+	sum := sha1.Sum([]byte(local + s.Host + port + s.User + jumps))
 	return &expander{
 		home: home,
 		tokens: map[byte]string{
-			'%': "%", 'C': hex.EncodeToString(sum[:]), 'd': home, 'h': s.Host, 'i': uid, 'j': s.ProxyJump,
+			'%': "%", 'C': hex.EncodeToString(sum[:]), 'd': home, 'h': s.Host, 'i': uid, 'j': jumps,
 			'k': firstOf(s.HostKeyAlias, s.Host), 'L': short, 'l': local, 'n': s.Alias, 'p': port, 'r': s.User, 'u': name,
 		},
 		getenv: os.LookupEnv,
@@ -140,17 +140,4 @@ func (x *expander) files(s string) []string {
 		}
 	}
 	return names
-}
-
-// isFile reports whether name is a regular file, or a link to one. Nothing else is opened: a FIFO
-// would block.
-func isFile(name string) (bool, error) {
-	fi, err := os.Stat(name)
-	if err != nil {
-		return false, err
-	}
-	if !fi.Mode().IsRegular() {
-		return false, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
-	}
-	return true, nil
 }

@@ -1,0 +1,85 @@
+// Package proc runs programs of this machine for their answer, bounded in what they may say and how
+// long they may take.
+package proc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/punnet/punnet/internal/display"
+)
+
+// linger is how long a program's children may hold its output once it has ended.
+const linger = time.Second
+
+// ErrTooMuch is a program that printed more than it was allowed to.
+var ErrTooMuch = errors.New("printed too much")
+
+// Error is a program that could not be started or did not exit with status 0.
+type Error struct {
+	Name string // the program's, as it was started
+	Said string // the beginning of what it wrote to standard error, quoted, or ""
+	Err  error  // an *exec.ExitError where it ran
+}
+
+// Error names the program and what it said, or else how it ended.
+func (e *Error) Error() string {
+	if e.Said != "" {
+		return fmt.Sprintf("%s: %s (%v)", e.Name, e.Said, e.Err)
+	}
+	return fmt.Sprintf("%s: %v", e.Name, e.Err)
+}
+
+// Unwrap returns how the program ended.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Output runs cmd, which was made with ctx, and returns what it wrote to standard output, at most max
+// bytes of it: more is ErrTooMuch. A standard error that cmd leaves open is kept for the error, which
+// is an *Error, or ctx's with its cause when ctx ended first.
+func Output(ctx context.Context, cmd *exec.Cmd, max int) ([]byte, error) {
+	out, words := &FirstBytes{Max: max + 1}, &FirstBytes{Max: 2 * display.SaidBytes}
+	cmd.Stdout = out
+	if cmd.Stderr == nil {
+		cmd.Stderr = words
+	}
+	cmd.WaitDelay = linger
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return nil, Ended(ctx)
+	case err != nil:
+		return nil, &Error{Name: cmd.Args[0], Said: display.Said(string(bytes.TrimSpace(words.Bytes()))), Err: err}
+	case len(out.Bytes()) > max:
+		return nil, &Error{Name: cmd.Args[0], Err: fmt.Errorf("%w: over %d bytes", ErrTooMuch, max)}
+	}
+	return out.Bytes(), nil
+}
+
+// Ended returns the reason why ctx ended, with its cause where that says more.
+func Ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return ctx.Err()
+}
+
+// FirstBytes is a writer that keeps the first Max bytes of what it is given and accepts the rest.
+type FirstBytes struct {
+	Max int // bytes
+
+	b []byte
+}
+
+func (f *FirstBytes) Write(p []byte) (int, error) {
+	if room := f.Max - len(f.b); room > 0 {
+		f.b = append(f.b, p[:min(room, len(p))]...)
+	}
+	return len(p), nil
+}
+
+// Bytes returns what was kept.
+func (f *FirstBytes) Bytes() []byte { return f.b }

@@ -1,0 +1,143 @@
+// Package sshconfig says what a user's SSH configuration means for one machine.
+//
+// The user's own ssh program is asked (`ssh -G`), so that Match, Include, canonical names and whatever
+// else its version knows mean what they mean to it; what it prints as it was written, ~, %tokens and
+// ${VARIABLES}, is expanded here.
+package sshconfig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"time"
+)
+
+// Query is the question what the configuration says: a machine, and what ssh's command line would
+// hold. The zero value of all but Host does what ssh does.
+type Query struct {
+	Host          string   // as the user named it; never begins with '-'
+	User          string   // ssh -l
+	Port          int      // ssh -p
+	ConfigFile    string   // ssh -F
+	IdentityFiles []string // ssh -i
+	Options       []string // ssh -o, each Key=Value
+
+	// Home stands in for the account's home directory.
+	Home string
+	// Log receives what was left out and why; it is not nil.
+	Log *slog.Logger
+}
+
+// Args is q as arguments of the ssh program, the host behind "--" at their end.
+func (q Query) Args() []string {
+	var args []string
+	if q.ConfigFile != "" {
+		args = append(args, "-F", q.ConfigFile)
+	}
+	for _, f := range q.IdentityFiles {
+		args = append(args, "-i", f)
+	}
+	if q.User != "" {
+		args = append(args, "-l", q.User)
+	}
+	if q.Port != 0 {
+		args = append(args, "-p", strconv.Itoa(q.Port))
+	}
+	for _, kv := range q.Options {
+		args = append(args, "-o", kv)
+	}
+	return append(args, "--", q.Host)
+}
+
+// home is the home directory as ssh understands it: the account's, whatever HOME says.
+func (q Query) home() (string, error) {
+	if q.Home != "" {
+		return q.Home, nil
+	}
+	if u, err := user.Current(); err == nil && u.HomeDir != "" {
+		return u.HomeDir, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("finding the home directory: %w", err)
+	}
+	return home, nil
+}
+
+// Settings is what the configuration says about one machine, with everything expanded.
+type Settings struct {
+	Alias        string // as the user named it
+	Host         string // HostName
+	User         string
+	Port         int
+	HostKeyAlias string
+
+	// How it is reached.
+	ControlPath     string   // of a connection to share, or ""
+	ProxyCommand    string   // expanded, for a shell; "" for none
+	ProxyUseFdpass  bool     // ProxyCommand hands over a socket instead of being one
+	ProxyJump       []string // machines to go through, each [user@]host[:port] or an ssh URL
+	AddressFamily   string   // "any", "inet" or "inet6"
+	BindAddress     string
+	BindInterface   string
+	ConnectTimeout  time.Duration // 0 for none
+	ConnectAttempts int           // at least 1
+	Compression     bool
+
+	// How it is known.
+	UserKnownHosts    []string
+	GlobalKnownHosts  []string
+	KnownHostsCommand string
+	RevokedHostKeys   string // a file of keys or a revocation list, "" for none
+	StrictHostKey     string // "yes", "ask" or "accept-new"
+	HashKnownHosts    bool
+
+	// How we are known.
+	IdentityFiles   []string
+	Unasked         []string // those of IdentityFiles that ssh looks for without being told
+	Certificates    []string // CertificateFile
+	IdentitiesOnly  bool
+	IdentityAgent   string // path of a socket, or "" for no agent
+	AddKeysToAgent  string // "no", "yes", "ask", "confirm", or a lifetime
+	PKCS11Provider  string // library, "" for none
+	PreferredAuth   []string
+	PubkeyAuth      bool
+	PasswordAuth    bool
+	InteractiveAuth bool // keyboard-interactive
+	GSSAPIAuth      bool
+	HostbasedAuth   bool
+	PasswordPrompts int // how often a password is asked for
+	BatchMode       bool
+
+	// What is spoken.
+	Ciphers, MACs, Kex, HostKeyAlgorithms, PubkeyAlgorithms, CASignatureAlgorithms []string
+	RequiredRSASize                                                                int // bits, 0 for no demand
+
+	// What happens on the connection.
+	AliveInterval time.Duration // 0 for the caller's own
+	AliveCountMax int
+	SendEnv       []string // patterns of variable names
+	SetEnv        []string // NAME=value each
+
+	// Sources is what decided, for a person: files, and lines of them where they are known.
+	Sources []string
+}
+
+// Resolve returns what the configuration says. Where there is no ssh program to ask it warns, and
+// returns ssh's defaults.
+func Resolve(ctx context.Context, q Query) (*Settings, error) {
+	ssh, err := exec.LookPath("ssh")
+	if errors.Is(err, exec.ErrNotFound) {
+		q.Log.Warn("no ssh program was found, so no ssh_config was read; using defaults", "target", q.Host)
+		return defaults(q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ask(ctx, ssh, q)
+}
