@@ -42,7 +42,7 @@ func newExpander(s *Settings, q Query) (*expander, error) {
 		home: home,
 		tokens: map[byte]string{
 			'%': "%", 'C': hex.EncodeToString(sum[:]), 'd': home, 'h': s.Host, 'i': uid, 'j': jumps,
-			'k': firstOf(s.HostKeyAlias, s.Host), 'L': short, 'l': local, 'n': s.Alias, 'p': port, 'r': s.User, 'u': name,
+			'k': firstOf(s.HostKeyAlias, s.Alias), 'L': short, 'l': local, 'n': s.Alias, 'p': port, 'r': s.User, 'u': name,
 		},
 		getenv: os.LookupEnv,
 	}, nil
@@ -125,19 +125,32 @@ func (x *expander) agent(s string) (string, error) {
 	return x.path(s)
 }
 
-// files splits a list of file names, which ssh prints expanded but for a ~.
-func (x *expander) files(s string) []string {
-	if none(s) == "" {
-		return nil
+// paths expands file names; "none" is no name.
+func (x *expander) paths(names []string) ([]string, error) {
+	var full []string
+	for _, name := range names {
+		if none(name) == "" {
+			continue
+		}
+		f, err := x.path(name)
+		if err != nil {
+			return nil, err
+		}
+		full = append(full, f)
 	}
-	if _, err := os.Stat(s); err == nil {
-		return []string{s} // one name, which holds a space
-	}
-	var names []string
-	for _, f := range strings.Fields(s) {
-		if full, err := x.tilde(f); err == nil {
-			names = append(names, full)
+	return full, nil
+}
+
+// tildes expands a leading ~ of file names, all that ssh leaves of them.
+func (x *expander) tildes(names []string) []string {
+	var full []string
+	for _, name := range names {
+		if none(name) == "" {
+			continue
+		}
+		if f, err := x.tilde(name); err == nil {
+			full = append(full, f)
 		}
 	}
-	return names
+	return full
 }

@@ -2,19 +2,21 @@
 //
 // The user's own ssh program is asked (`ssh -G`), so that Match, Include, canonical names and whatever
 // else its version knows mean what they mean to it; what it prints as it was written, ~, %tokens and
-// ${VARIABLES}, is expanded here.
+// ${VARIABLES}, is expanded here. Where there is no such program the files are read here, by the same
+// rules but for what would run or ask something, which is left out with a warning.
 package sshconfig
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"os/user"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
+
+	"github.com/punnet/punnet/internal/display"
 )
 
 // Query is the question what the configuration says: a machine, and what ssh's command line would
@@ -52,6 +54,28 @@ func (q Query) Args() []string {
 		args = append(args, "-o", kv)
 	}
 	return append(args, "--", q.Host)
+}
+
+// check refuses names that a shell would read as more than a name: ProxyCommand and Match exec put
+// them into commands, unquoted. OpenSSH 9.6 and later refuse the same, older ones do not.
+func (q Query) check() error {
+	for _, name := range []struct{ what, text, not string }{
+		{"host", q.Host, "'`\"$\\;&<>|(){}"},
+		{"user", q.User, "'`\"$;&<>|(){}"},
+	} {
+		bad := strings.ContainsAny(name.text, name.not) || strings.HasPrefix(name.text, "-") ||
+			strings.HasSuffix(name.text, `\`) || strings.ContainsFunc(name.text, unicode.IsControl) ||
+			strings.ContainsFunc(name.text, unicode.IsSpace)
+		if bad {
+			return fmt.Errorf("the %s %q holds what a shell would read as more than a name", name.what, display.Said(name.text))
+		}
+	}
+	return nil
+}
+
+// key is a text that is the same for equal questions only.
+func (q Query) key() string {
+	return fmt.Sprintf("%q %q %d %q %q %q %q", q.Host, q.User, q.Port, q.ConfigFile, q.IdentityFiles, q.Options, q.Home)
 }
 
 // home is the home directory as ssh understands it: the account's, whatever HOME says.
@@ -126,18 +150,4 @@ type Settings struct {
 
 	// Sources is what decided, for a person: files, and lines of them where they are known.
 	Sources []string
-}
-
-// Resolve returns what the configuration says. Where there is no ssh program to ask it warns, and
-// returns ssh's defaults.
-func Resolve(ctx context.Context, q Query) (*Settings, error) {
-	ssh, err := exec.LookPath("ssh")
-	if errors.Is(err, exec.ErrNotFound) {
-		q.Log.Warn("no ssh program was found, so no ssh_config was read; using defaults", "target", q.Host)
-		return defaults(q)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return ask(ctx, ssh, q)
 }

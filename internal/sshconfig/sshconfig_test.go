@@ -147,13 +147,13 @@ func TestTokensAreExpandedOnce(t *testing.T) {
 	}
 }
 
-func FuzzParseSettings(f *testing.F) {
+func FuzzParseAnswer(f *testing.F) {
 	f.Add("hostname h\nport 22\nuser u\nidentityfile ~/.ssh/id\nidentityfile /x/%h/${HOME}\n")
 	f.Add("hostname h\r\nport 22\r\nidentityagent $SOCK\r\nuserknownhostsfile /a /b\n")
 	f.Add("hostname\nport\n\n \nhostname x\nport 99999\n")
 	f.Add("HostName x\nport 022\nproxyjump a,b\nstricthostkeychecking ask\nidentityfile none")
 	f.Fuzz(func(t *testing.T, out string) {
-		raw, err := parseSettings(out)
+		raw, err := parseAnswer(out)
 		if err != nil {
 			return
 		}
@@ -177,4 +177,13 @@ func write(t testing.TB, file, text string) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// writeDeep writes a file and the directories above it.
+func writeDeep(t testing.TB, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, text)
 }
