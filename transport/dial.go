@@ -28,20 +28,6 @@ const (
 	maxJumps = 8
 )
 
-// Dial reaches t: this machine for the zero Target, else by an SSH connection of its own that does
-// what the user's ssh configuration says. The error is an *Error; below it may be a *HostKeyError,
-// an *AuthError or a *KeyError.
-func Dial(ctx context.Context, t Target, o Options) (Conn, error) {
-	if t.Local() {
-		return Local(), nil
-	}
-	c, err := dialSSH(ctx, t, o, nil, 0)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
 // attempt is one try to connect to one machine.
 type attempt struct {
 	t      Target
@@ -65,7 +51,7 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 	if depth > maxJumps {
 		return nil, &Error{Op: "resolve", Target: t, Kind: ErrConfig, Err: fmt.Errorf("more than %d machines to go through; does ProxyJump lead back?", maxJumps)}
 	}
-	s, err := sshconfig.Resolve(ctx, o.query(checked))
+	s, err := o.settings.Resolve(ctx, o.query(checked))
 	if err != nil {
 		kind := ErrConfig
 		if ctx.Err() != nil {

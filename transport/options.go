@@ -31,6 +31,9 @@ type Options struct {
 	// home stands in for the account's home directory in tests.
 	home string
 
+	// settings is asked what the configuration says; nil remembers nothing.
+	settings *sshconfig.Resolver
+
 	// Trace is told each step of reaching a machine as it is done. It may be called from several
 	// goroutines, one after another.
 	Trace func(Step)

@@ -21,7 +21,7 @@ func arrows() map[string][]string {
 		"internal/testenv":        nil,
 		"internal/killpoint":      nil,
 		"internal/proc":           {"internal/display"},
-		"internal/sshconfig":      {"internal/proc"},
+		"internal/sshconfig":      {"internal/display", "internal/proc"},
 		"skill":                   {"internal/display"},
 		"bundle":                  {"internal/atomicfile", "internal/display"},
 		"profile":                 {"skill", "bundle", "internal/display"},
