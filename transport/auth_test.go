@@ -307,14 +307,17 @@ func TestWithoutAnSSHProgramTheDefaultsWork(t *testing.T) {
 	t.Setenv("PATH", "/nonexistent")
 	t.Setenv("SSH_AUTH_SOCK", "")
 	log := &logBuffer{}
-	c, err := Dial(t.Context(), Target{User: "user", Host: "127.0.0.1", Port: s.Port()}, Options{Log: log.logger(), ConfigFile: "/some/config", home: home})
+	c, err := Dial(t.Context(), Target{User: "user", Host: "127.0.0.1", Port: s.Port()}, Options{Log: log.logger(), home: home})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	for _, word := range []string{"no ssh_config was read", "-F and -o have no effect"} {
-		if !strings.Contains(log.String(), word) {
-			t.Errorf("the log does not say %q: %s", word, log)
-		}
+	c.Close()
+	if !strings.Contains(log.String(), "no ssh program was found") {
+		t.Errorf("the log does not say so: %s", log)
 	}
+	write(t, home+"/.ssh/config", fmt.Sprintf("Host alias\n  HostName 127.0.0.1\n  Port %d\n  User user\n", s.Port()))
+	if c, err = Dial(t.Context(), Target{Host: "alias"}, Options{home: home}); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
 }

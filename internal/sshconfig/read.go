@@ -20,9 +20,11 @@ import (
 // Bounds of what is read.
 const (
 	maxFileBytes = 1 << 20 // of one file
-	maxFiles     = 256     // files of one question, those read twice counted twice
+	maxBytes     = 4 << 20 // of all files of one question, those read twice counted twice
+	maxFiles     = 256     // files of one question, counted likewise
 	maxDepth     = 16      // files that include each other, as in ssh
 	maxWarnings  = 32      // of one question
+	maxValues    = 100     // of IdentityFile and CertificateFile, as in ssh, and of SendEnv
 )
 
 // reader reads ssh_config for one machine, as ssh does.
@@ -42,7 +44,8 @@ type reader struct {
 	host    string // what Host is compared with
 	final   bool   // this is the second pass
 	again   bool   // there is to be a second pass
-	files   int
+	files   int    // read so far
+	bytes   int
 	warned  []string
 }
 
@@ -185,6 +188,9 @@ func (r *reader) file(b *block, depth int) error {
 	if err != nil {
 		return err
 	}
+	if r.bytes += len(text); r.bytes > maxBytes {
+		return fmt.Errorf("the ssh configuration is larger than %d bytes", maxBytes)
+	}
 	r.sources.add(b.file)
 	for line := range strings.Lines(string(text)) {
 		b.line++
@@ -297,6 +303,9 @@ func (r *reader) directive(b *block, key, text string) error {
 	}
 	if b.active {
 		r.set(b, key, d.shape, args, text)
+	}
+	if (d.shape == each || d.shape == sendEnv) && len(r.raw[key]) > maxValues {
+		return fmt.Errorf("more than %d values of %s", maxValues, key)
 	}
 	return nil
 }

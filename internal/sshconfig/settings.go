@@ -193,8 +193,10 @@ func words(values []string) []string {
 // distinct returns the first of each of values, in order.
 func distinct(values []string) []string {
 	var all []string
+	seen := make(map[string]bool)
 	for _, v := range values {
-		if !slices.Contains(all, v) {
+		if !seen[v] {
+			seen[v] = true
 			all = append(all, v)
 		}
 	}
