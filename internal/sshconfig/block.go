@@ -22,13 +22,13 @@ type block struct {
 func (r *reader) hostBlock(b *block, patterns []string) error {
 	b.active = false
 	if len(patterns) == 0 {
-		return errors.New("Host without a name")
+		return errors.New("a Host without a name")
 	}
 	which := ""
 	for _, p := range patterns {
 		p, negated := strings.CutPrefix(p, "!")
 		if p == "" {
-			return errors.New("Host with an empty name")
+			return errors.New("a Host with an empty name")
 		}
 		if !matches(r.host, p) {
 			continue
@@ -83,7 +83,7 @@ func (m *matcher) all(criteria string) error {
 		}
 		if word == "" || word[0] == '#' {
 			if n == 0 {
-				return errors.New("Match without a criterion")
+				return errors.New("a Match without a criterion")
 			}
 			return nil
 		}
@@ -93,7 +93,7 @@ func (m *matcher) all(criteria string) error {
 		switch name {
 		case "all":
 			if next, _, _ := delimited(criteria); n > 1 || next != "" && next[0] != '#' {
-				return errors.New("Match all stands alone, or after one other criterion")
+				return errors.New("the criterion all stands alone, or after one other criterion")
 			}
 			m.say(!negated)
 			return nil
@@ -113,7 +113,7 @@ func (m *matcher) all(criteria string) error {
 				m.unknown = append(m.unknown, display.Said(name)) // of a newer ssh, which knows how it goes on
 				return nil
 			}
-			return fmt.Errorf("Match %s without what to match", name)
+			return fmt.Errorf("a Match %s without what to match", name)
 		}
 		criteria = rest
 		holds, known, err := m.r.criterion(name, arg)

@@ -243,7 +243,7 @@ func TestMatchExecIsAskedOfSSHAndSkippedWithoutIt(t *testing.T) {
 }
 
 func TestCriteriaThatNobodyCanTellSkipTheirBlockAlone(t *testing.T) {
-	lines := "Match localnetwork 10.0.0.0/8\n Port 1\nMatch tagged x host other\n Port 2\nMatch host dev tagged x\n Port 3\nMatch somethingnew\n Port 4\nMatch host dev\n User me\n"
+	lines := "Match localnetwork 10.0.0.0/8\n Port 1\nMatch tagged x host other\n Port 2\nMatch host dev tagged x\n Port 3\nMatch somethingnew\n Port 4\nMatch final\n User me\n"
 	var log bytes.Buffer
 	q := Query{Host: "dev", Log: slog.New(slog.NewTextHandler(&log, nil)), ConfigFile: filepath.Join(t.TempDir(), "config")}
 	write(t, q.ConfigFile, lines)

@@ -237,7 +237,7 @@ func (r *reader) include(b *block, patterns []string, depth int) error {
 		switch {
 		case strings.HasPrefix(p, "~"):
 			if !b.user {
-				return fmt.Errorf("Include %s: the system's configuration has no home directory", display.Said(p))
+				return fmt.Errorf("in Include %s: the system's configuration has no home directory", display.Said(p))
 			}
 			var err error
 			if full, err = (&expander{home: r.home}).tilde(p); err != nil {
@@ -250,7 +250,7 @@ func (r *reader) include(b *block, patterns []string, depth int) error {
 		}
 		names, err := r.glob(full)
 		if err != nil {
-			return fmt.Errorf("Include %s: %w", display.Said(p), err)
+			return fmt.Errorf("in Include %s: %w", display.Said(p), err)
 		}
 		for _, name := range names {
 			if err := trusted(name); err != nil {

@@ -138,29 +138,3 @@ func TestWhatIsReadIsBounded(t *testing.T) {
 		t.Error("deeper: no error")
 	}
 }
-
-func TestAFileOthersMayWriteIsRefused(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("modes say nothing there")
-	}
-	home := t.TempDir()
-	writeDeep(t, home+"/.ssh/config", "Include other\nProxyCommand run me\n")
-	writeDeep(t, home+"/.ssh/other", "Port 5\n")
-	q := quiet("dev")
-	q.Home = home
-	if s, err := readHere(t, q); err != nil || s.Port != 5 || s.ProxyCommand != "run me" {
-		t.Fatalf("%+v, %v", s, err)
-	}
-	for _, name := range []string{"config", "other"} {
-		file := filepath.Join(home, ".ssh", name)
-		if err := os.Chmod(file, 0o622); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := readHere(t, q); err == nil || !strings.Contains(err.Error(), "chmod") {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err := os.Chmod(file, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
