@@ -51,6 +51,7 @@ func comparable(s *Settings, theirs *Settings) Settings {
 			c.Sources = append(c.Sources, text)
 		}
 	}
+	c.Sources = distinct(c.Sources)
 	return c
 }
 
@@ -121,6 +122,7 @@ func TestWithoutAProgramTheSameIsRead(t *testing.T) {
 		"Include of several":           {lines: "Include " + dir + "/inc/b.conf \"" + dir + "/with space\" " + dir + "/none\n"},
 		"Include inside Host":          {lines: "Host dev\n Include " + dir + "/inc/b.conf\n User me\nHost other\n Include " + dir + "/nested\nHost *\n ConnectTimeout 4\n"},
 		"Include inside Match":         {lines: "Match host other\n Include " + dir + "/inc/a.conf\nMatch host dev\n Include " + dir + "/nested\n Compression yes\n"},
+		"Match in what applies":        {lines: "Host dev\n Include " + dir + "/match-all\nMatch all\n Compression yes\n"},
 		"Match in what does not apply": {lines: "Host other\n Include " + dir + "/match-all\nHost *\n Compression yes\n"},
 		"Include ends its block":       {lines: "Include " + dir + "/ends-in-a-host\nPort 7\n"},
 		"Include of nothing":           {lines: "Include " + dir + "/none/*.conf\nPort 5\n"},

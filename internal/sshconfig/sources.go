@@ -38,6 +38,10 @@ type diary struct {
 	line     []byte
 	match    string // the criteria being looked at
 	file, at string // where they stand, if that is known
+	last     string // the file that was included last
+
+	// inert are the files included where nothing applies: ssh looks at their criteria all the same.
+	inert map[string]bool
 }
 
 // Write takes some of the diary.
@@ -89,9 +93,11 @@ func (d *diary) note(text string) {
 		return
 	}
 	if text == "match found" {
-		if d.file != "" {
+		switch {
+		case d.inert[firstOf(d.file, d.last)]:
+		case d.file != "":
 			d.sources.block(d.file, d.at, "Match "+d.match)
-		} else {
+		default:
 			d.sources.add("Match " + d.match) // ssh does not say where a lone "all" stands
 		}
 		return
@@ -105,5 +111,20 @@ func (d *diary) note(text string) {
 		d.sources.block(file, line, "Host "+host)
 	} else if strings.HasPrefix(what, "matched '") {
 		d.file, d.at = file, line
+	} else if name, ok := strings.CutPrefix(what, "Including file "); ok {
+		d.include(name)
 	}
+}
+
+// include notes which file is included, and whether for more than its grammar.
+func (d *diary) include(what string) {
+	i := strings.LastIndex(what, " depth ")
+	if i < 0 {
+		return
+	}
+	d.last = what[:i]
+	if d.inert == nil || len(d.inert) > maxFiles {
+		d.inert = make(map[string]bool)
+	}
+	d.inert[d.last] = strings.HasSuffix(what, "(parse only)")
 }
