@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,5 +83,18 @@ func TestWithoutAnSSHProgramTheConfigurationIsHonoured(t *testing.T) {
 	c := dial(t, "user", Options{ConfigFile: config})
 	if out, _, err := run(t.Context(), c, "cat", "through"); err != nil || out != "through" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestAnSSHProgramThatIsBrokenSaysWhatMendsIt(t *testing.T) {
+	dir := tempDir(t)
+	write(t, dir+"/ssh", "#!/bin/sh\necho 'libcrypto.so.3: cannot open' >&2\nexit 127\n")
+	if err := os.Chmod(dir+"/ssh", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":/bin:/usr/bin")
+	_, err := Dial(t.Context(), Target{Host: "dev"}, Options{})
+	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "libcrypto") || !strings.Contains(Hint(err), "install OpenSSH") {
+		t.Errorf("%v; hint: %s", err, Hint(err))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +25,7 @@ func readHere(t testing.TB, q Query) (*Settings, error) {
 	}
 	s, err := expandSettings(a.raw, q)
 	if err == nil {
-		s.Sources = a.sources
+		s.Sources = slices.Concat(q.sources(), a.sources)
 	}
 	return s, err
 }
@@ -46,10 +47,7 @@ func comparable(s *Settings, theirs *Settings) Settings {
 	}
 	c.Sources = nil
 	for _, text := range s.Sources {
-		text = loneAll.ReplaceAllString(text, "$1")
-		if !strings.HasPrefix(text, "command line: ") {
-			c.Sources = append(c.Sources, text)
-		}
+		c.Sources = append(c.Sources, loneAll.ReplaceAllString(text, "$1"))
 	}
 	c.Sources = distinct(c.Sources)
 	return c

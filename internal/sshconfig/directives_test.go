@@ -3,6 +3,7 @@ package sshconfig
 import (
 	"bytes"
 	"log/slog"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -301,4 +302,29 @@ func TestSourcesSayWhichFileAndLineDecided(t *testing.T) {
 			t.Errorf("got %q\nwant %q", s.Sources, want)
 		}
 	})
+}
+
+func TestValuesThatMayBeSecretsAreNotTold(t *testing.T) {
+	q := Query{Options: []string{"SetEnv=TOKEN=hunter2", "Compression yes"}}
+	eachWay(t, q, "Host other\n  SetEnv \"TOKEN=hunter2\nHost dev\n", func(t *testing.T, s *Settings, err error, log string) {
+		told := log
+		if err != nil {
+			told += err.Error() // ssh does not read on
+		} else {
+			told += strings.Join(s.Sources, "\n")
+			if !slices.Equal(s.SetEnv, []string{"TOKEN=hunter2"}) || !slices.Equal(s.Sources[:2], []string{"command line: setenv", "command line: compression"}) {
+				t.Errorf("%+v", s)
+			}
+		}
+		if strings.Contains(told, "hunter2") {
+			t.Errorf("told: %s", told)
+		}
+	})
+	for _, option := range []string{"SetEnv hunter2", "SetEnv=\"A=hunter2"} {
+		bad := quiet("dev")
+		bad.ConfigFile, bad.Options = os.DevNull, []string{option}
+		if _, err := readHere(t, bad); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%v", err)
+		}
+	}
 }

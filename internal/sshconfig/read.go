@@ -169,9 +169,8 @@ func (r *reader) commandLine() error {
 			err = r.directive(b, key, rest)
 		}
 		if err != nil {
-			return fmt.Errorf("option %q: %w", display.Said(option), err)
+			return fmt.Errorf("option %d on the command line: %w", i+1, err)
 		}
-		r.sources.add("command line: " + option)
 	}
 	return nil
 }
@@ -224,7 +223,7 @@ func (r *reader) line(b *block, line string, depth int) error {
 		}
 	}
 	if err != nil && !b.active {
-		r.warn(b, line, err.Error())
+		r.warn(b, firstOf(key, "a line"), err.Error()) // the line's values are nobody's business
 		return nil
 	}
 	return err
@@ -291,6 +290,9 @@ func (r *reader) directive(b *block, key, text string) error {
 	if d.value != nil {
 		for i, arg := range args {
 			if args[i], err = d.value(arg); err != nil {
+				if key == "setenv" {
+					arg = "..." // which may be a secret
+				}
 				return fmt.Errorf("%s %s %w", key, display.Said(arg), err)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,7 +69,7 @@ func (r *Resolver) Resolve(ctx context.Context, q Query) (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Sources = append([]string(nil), a.sources...)
+	s.Sources = slices.Concat(q.sources(), a.sources)
 	return s, nil
 }
 

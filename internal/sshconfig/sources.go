@@ -25,6 +25,17 @@ func (s *sources) add(text string) {
 // block adds a Host or Match block that applies.
 func (s *sources) block(file, line, what string) { s.add(file + ":" + line + ": " + what) }
 
+// sources tells what of q decides: by name, for a value may be a secret.
+func (q Query) sources() []string {
+	var s sources
+	for _, option := range q.Options {
+		if key, _, err := keyword(option); err == nil {
+			s.add("command line: " + key)
+		}
+	}
+	return s.list
+}
+
 // maxDiaryLine bounds a line of the diary, in bytes; what is longer is cut.
 const maxDiaryLine = 4096
 

@@ -148,6 +148,8 @@ type Settings struct {
 	SendEnv       []string // patterns of variable names
 	SetEnv        []string // NAME=value each
 
-	// Sources is what decided, for a person: files, and lines of them where they are known.
+	// Sources is what decided, for a person: "command line: KEYWORD" of each option, "FILE" of each file
+	// read, and "FILE:LINE: Host PATTERN" and "FILE:LINE: Match CRITERIA" of each block that applies.
+	// Of a lone "Match all" ssh does not say where it stands.
 	Sources []string
 }
