@@ -106,6 +106,8 @@ func (p *privateKey) use(raw any) error {
 // unlock asks for the passphrase until it fits, as often as the configuration allows. An empty one
 // gives the key up, as it does for ssh.
 func (p *privateKey) unlock() error {
+	// Neither the person nor the arithmetic that slows guessing down is the server's delay.
+	defer p.k.ask.clock.pause()()
 	for try := 0; p.signer == nil; try++ {
 		if try == max(1, p.k.s.PasswordPrompts) {
 			return &KeyError{Path: p.file, Encrypted: true, Err: errPassphrase}

@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/internal/ask"
 	"github.com/punnet/punnet/profile"
 	"github.com/punnet/punnet/transport"
 )
@@ -37,6 +39,7 @@ type app struct {
 	ssh         sshFlags
 
 	cancel   context.CancelFunc // ends the --timeout
+	person   func() *ask.Person // who can be asked; nil for nobody
 	unusable []diagnostic       // of the collections, once names were looked up there
 
 	started bool // the arguments were understood and a verb is running
@@ -49,6 +52,7 @@ func run(ctx context.Context, args []string, sys system) int {
 	out := &output{w: sys.stdout}
 	sys.stdout = out
 	a := &app{system: sys, log: slog.New(slog.DiscardHandler), cancel: func() {}}
+	a.person = sync.OnceValue(func() *ask.Person { return ask.New(a.getenv) })
 	defer func() { a.cancel() }()
 	root := a.command()
 	root.SetArgs(args)
