@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -188,4 +189,14 @@ func refusedLogin(t testing.TB, o Options) *AuthError {
 		t.Fatalf("got %v", err)
 	}
 	return auth
+}
+
+// currentUser is the name of the account that the tests run in.
+func currentUser(t testing.TB) string {
+	t.Helper()
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Username
 }
