@@ -96,7 +96,9 @@ Exit codes: 0 done; 1 failed; 2 usage; 3 some skills failed, others not;
 4 authentication or host key; 5 problems or damage found; 130 interrupted.
 
 Environment: PUNNET_PROFILE names the profile, as --profile does; NO_COLOR turns color off;
-XDG_CONFIG_HOME and XDG_DATA_HOME move the configuration, the collections and the store.`
+XDG_CONFIG_HOME and XDG_DATA_HOME move the configuration, the collections and the store.
+Passphrases, passwords and codes are asked for on the terminal, or by the program that
+SSH_ASKPASS names, as ssh(1) says.`
 
 func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
