@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,13 +100,20 @@ func (a *agentKeys) close() {
 	}
 }
 
+// limit bounds what is asked of the agent next. An agent that has been silent since, because nothing
+// was asked, is as good as before.
+func (a *agentKeys) limit(d time.Duration) (lift func()) {
+	_ = a.conn.SetDeadline(time.Now().Add(d))
+	return func() { _ = a.conn.SetDeadline(time.Time{}) }
+}
+
 // signer signs with a key that the agent holds. A person may have to agree, or to touch a token, so
 // the handshake's clock stands still.
 func (a *agentKeys) signer(pub ssh.PublicKey) signFunc {
 	return func(_ io.Reader, data []byte, algorithm string) (*ssh.Signature, error) {
 		defer a.clock.pause()()
 		defer context.AfterFunc(a.ctx, func() { a.conn.Close() })()
-		_ = a.conn.SetDeadline(time.Now().Add(signTimeout))
+		defer a.limit(signTimeout)()
 		var flags agent.SignatureFlags
 		switch algorithm {
 		case ssh.KeyAlgoRSASHA256:
@@ -125,7 +133,8 @@ func (a *agentKeys) signer(pub ssh.PublicKey) signFunc {
 // does not depend on it.
 func (k *keyring) lend(p *privateKey) {
 	how, ok := lending(k.s.AddKeysToAgent)
-	if !ok || k.agent.client == nil {
+	held := func(c *candidate) bool { return sameKey(c.pub, p.signer.PublicKey()) }
+	if !ok || k.agent.client == nil || slices.ContainsFunc(k.agent.keys, held) {
 		return
 	}
 	if how.ask {
@@ -134,7 +143,7 @@ func (k *keyring) lend(p *privateKey) {
 			return
 		}
 	}
-	_ = k.agent.conn.SetDeadline(time.Now().Add(agentTimeout))
+	defer k.agent.limit(agentTimeout)()
 	err := k.agent.client.Add(agent.AddedKey{PrivateKey: p.raw, Comment: p.file, LifetimeSecs: how.seconds, ConfirmBeforeUse: how.confirm})
 	if err != nil {
 		k.log.Warn("the key was not added to the agent", "file", p.file, "error", display.Said(err.Error()))

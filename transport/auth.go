@@ -40,7 +40,7 @@ type login struct {
 	method  string       // the method under way
 
 	allowed  []string // methods that the server would take now
-	partial  int      // steps that it took
+	passed   []string // steps that it took
 	attempts map[string]int
 	ended    map[string]error // methods that lead no further, and why
 	tried    []string
@@ -114,12 +114,13 @@ func (l *login) settle(c *ssh.ClientAuthContext) {
 	if l.current != nil && l.current.failed != nil {
 		l.keys.skip(l.current.name, l.current.failed)
 	}
-	if n := len(c.PartialSuccessMethods); n > l.partial {
+	if len(c.PartialSuccessMethods) > len(l.passed) {
 		// What did not fit before may fit the next step; the key that did fit will not do twice.
 		if l.current != nil {
 			l.opened = append(l.opened, l.current)
 		}
-		l.partial, l.read = n, false
+		l.passed = append(l.passed, l.how())
+		l.read = false
 		clear(l.attempts)
 		clear(l.ended)
 	}
@@ -246,12 +247,14 @@ func (l *login) failure(err error) *AuthError {
 			l.keys.skipped = append(l.keys.skipped, m+": "+display.Said(end.Error()))
 		}
 	}
-	e := &AuthError{
-		User: l.s.User, Host: l.s.Alias, Tried: l.tried, Skipped: l.keys.skipped, Methods: l.takes(),
-		Err: &both{errors.New(display.Said(err.Error())), errors.Join(append([]error{err}, l.keys.errs...)...)},
+	said := display.Said(err.Error())
+	if len(l.passed) > 0 {
+		said = "after it had accepted " + display.Said(strings.Join(l.passed, ", ")) + ": " + said
 	}
-	e.Advice = l.advice(err)
-	return e
+	return &AuthError{
+		User: l.s.User, Host: l.s.Alias, Tried: l.tried, Skipped: l.keys.skipped, Methods: l.takes(), Advice: l.advice(err),
+		Err: &both{errors.New(said), errors.Join(append([]error{err}, l.keys.errs...)...)},
+	}
 }
 
 // takes is the methods that the server would take, fit to be shown.
@@ -269,7 +272,7 @@ func (l *login) advice(err error) string {
 	asks := takes(methodPassword) && l.s.PasswordAuth || takes(methodInteractive) && l.s.InteractiveAuth
 	keys := len(l.keys.offered(l.tried))
 	switch {
-	case strings.Contains(strings.ToLower(err.Error()), "too many authentication failures"):
+	case strings.Contains(strings.ToLower(err.Error()), "too many authentication "):
 		return fmt.Sprintf("the server had enough after %d of the keys; name the right one with IdentityFile and set "+
 			"IdentitiesOnly yes, or: -i FILE -o IdentitiesOnly=yes", keys)
 	case len(l.keys.locked) > 0:
@@ -283,12 +286,16 @@ func (l *login) advice(err error) string {
 		return "the server knows no newer signatures of RSA keys; allow the old ones with -o PubkeyAcceptedAlgorithms=+ssh-rsa, or use another key"
 	case asks && l.ask.nobody() && (keys == 0 || !takes(methodPublickey)):
 		return l.ask.advice()
+	case asks && !l.ask.nobody() && (keys == 0 || !takes(methodPublickey)):
+		return "what was answered did not open the account; check the answers and the account's name"
 	case !asks && !takes(methodPublickey) && len(l.allowed) > 0:
 		return "the server takes only " + strings.Join(l.takes(), ", ") + "; if ssh gets in so, use --transport system"
 	case keys == 0 && takes(methodPublickey):
 		return "name a key with -i FILE, or add one to the agent with: ssh-add FILE"
+	case len(l.passed) > 0:
+		return "the server wants more than one key; name the others with IdentityFile"
 	case keys == 0:
-		return "check the account's name and what it is asked for"
+		return "check the account's name"
 	}
 	return "check that one of these keys is in the account's ~/.ssh/authorized_keys, or name another with -i FILE"
 }

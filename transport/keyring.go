@@ -47,11 +47,10 @@ func (c *candidate) SignWithAlgorithm(rand io.Reader, data []byte, algorithm str
 
 // String is the key as ssh -v would name it.
 func (c *candidate) String() string {
-	kind := ""
-	if isCertificate(c.pub) {
-		kind = " certificate"
+	if cert, ok := c.pub.(*ssh.Certificate); ok {
+		return c.name + " certificate " + ssh.FingerprintSHA256(cert.Key)
 	}
-	return c.name + kind + " " + ssh.FingerprintSHA256(c.pub)
+	return c.name + " " + ssh.FingerprintSHA256(c.pub)
 }
 
 // same reports whether o is the same key, or the same certificate.

@@ -31,8 +31,8 @@ func TestTwoKeysAreTwoSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := d.options()
-	if _, err := Dial(t.Context(), Target{Host: "real"}, o); !errors.Is(err, ErrAuth) {
-		t.Errorf("with one of two keys: %v", err)
+	if _, err := Dial(t.Context(), Target{Host: "real"}, o); !errors.Is(err, ErrAuth) || !strings.Contains(Hint(err), "more than one key") {
+		t.Errorf("with one of two keys: %v; hint %q", err, Hint(err))
 	}
 	o.IdentityFiles = []string{dir + "/second"}
 	o.Options = []string{"IdentityFile=" + dir + "/id"}

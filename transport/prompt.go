@@ -32,6 +32,7 @@ type asker struct {
 	clock *handshakeClock
 	log   *slog.Logger
 	asked bool // at least once
+	told  bool // the server said something that is no question
 }
 
 func newAsker(ctx context.Context, s *sshconfig.Settings, o Options, clock *handshakeClock) *asker {
@@ -97,7 +98,8 @@ func (a *asker) round(name, instruction string, questions []string, echos []bool
 	}
 	around := a.said(name) + a.said(instruction)
 	if len(questions) == 0 {
-		if around != "" {
+		if around != "" && !a.told {
+			a.told = true
 			a.log.Info("the server says", "text", display.Said(name+" "+instruction))
 		}
 		return nil, nil
