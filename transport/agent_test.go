@@ -54,7 +54,7 @@ func (f *fakeAgent) taken() []agent.AddedKey {
 // serveAgent serves f on a socket.
 func serveAgent(t testing.TB, f *fakeAgent) string {
 	t.Helper()
-	f.ExtendedAgent = agent.NewKeyring().(agent.ExtendedAgent)
+	f.ExtendedAgent, _ = agent.NewKeyring().(agent.ExtendedAgent)
 	sock, l := listen(t)
 	go func() {
 		for {
@@ -222,6 +222,31 @@ func TestAKeyThatOpenSSHsAgentKeepsForOtherMachinesLeadsToTheNext(t *testing.T) 
 	if !errors.Is(err, ErrAuth) || !strings.Contains(Hint(err), "ssh-add -h") {
 		t.Errorf("%v; hint %q", err, Hint(err))
 	}
+}
+
+func TestAnAgentThatAsksItsPersonIsWaitedForUntilTheContextEnds(t *testing.T) {
+	noLeaks(t)
+	key, pub := keyFile(t, tempDir(t)+"/k", "")
+	s := startLogin(t, &ssh.ServerConfig{PublicKeyCallback: byKey(pub)})
+	release := make(chan struct{})
+	f := &fakeAgent{}
+	sock := serveAgent(t, f)
+	if err := f.ExtendedAgent.Add(agent.AddedKey{PrivateKey: key}); err != nil {
+		t.Fatal(err)
+	}
+	o := s.options(t, "IdentityAgent "+sock)
+	o.HandshakeTimeout = 400 * time.Millisecond
+	f.refuse = func(ssh.PublicKey) bool { time.Sleep(2 * o.HandshakeTimeout); return false }
+	dial(t, "host", o)
+	f.refuse = func(ssh.PublicKey) bool { <-release; return true }
+	t.Cleanup(func() { close(release) })
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	within(t, 10*time.Second, func() {
+		if _, err := Dial(ctx, Target{Host: "host"}, o); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // realAgent starts OpenSSH's agent, which ends with the test, and returns its socket.

@@ -155,3 +155,20 @@ func (d *sshd) withoutKey(t testing.TB) string {
 	write(t, file, strings.Join(kept, ""))
 	return file
 }
+
+// What a file of a key or certificate holds is read without trust in it.
+func FuzzKeyFiles(f *testing.F) {
+	for _, seed := range []string{"", "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n", "ssh-ed25519 AAAA x"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file := t.TempDir() + "/k"
+		write(t, file, string(data))
+		k := &keyring{s: &sshconfig.Settings{IdentityFiles: []string{file}, Certificates: []string{file}}, ask: &asker{s: &sshconfig.Settings{}}, agent: askAgent(t.Context(), "", nil)}
+		for _, c := range k.candidates() {
+			if c.pub == nil || len(c.algorithms) == 0 {
+				t.Fatalf("%q may be offered as %+v", data, c)
+			}
+		}
+	})
+}

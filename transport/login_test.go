@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/internal/sshconfig"
 )
 
@@ -313,4 +314,22 @@ func TestSecretsAreInNoLogAndNoError(t *testing.T) {
 	if !strings.Contains(log.String(), "SHA256:") {
 		t.Errorf("the log does not name the key: %s", log)
 	}
+}
+
+func FuzzServersWords(f *testing.F) {
+	f.Add("Duo\n\n 1. Push\r\nPasscode: ")
+	f.Add("\x1b]0;title\x07\xff\u202e")
+	f.Add(strings.Repeat("line\n", 100))
+	a := &asker{s: &sshconfig.Settings{User: "me", Alias: "dev"}}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := a.said(text)
+		if n := strings.Count(got, "\n"); n > maxSaidLines || len(got) > maxSaidLines*16+8*maxSaidBytes {
+			t.Fatalf("%q is shown in %d lines and %d bytes", text, n, len(got))
+		}
+		for line := range strings.Lines(got) {
+			if !strings.HasPrefix(line, "(me@dev) ") || display.Quote(strings.TrimSuffix(line, "\n"))+"\n" != line {
+				t.Fatalf("%q is shown as %q", text, got)
+			}
+		}
+	})
 }
