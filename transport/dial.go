@@ -180,22 +180,23 @@ func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, er
 	defer clock.stop()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	ring := newKeyring(ctx, a.s, a.o, clock)
-	defer ring.agent.close()
-	cfg := a.clientConfig(ctx, ring)
-	c, chans, reqs, err := ssh.NewClientConn(conn, a.addr, cfg)
+	login := newLogin(ctx, a.s, a.o, clock)
+	defer login.close()
+	begun := time.Now()
+	c, chans, reqs, err := ssh.NewClientConn(login.watch(conn), a.addr, a.clientConfig(login))
 	if err == nil && stop() && clock.stop() {
+		a.o.step(Step{Target: a.t, Name: StepLogin, Value: display.Said(a.s.User) + ", by " + login.how(), Took: time.Since(begun)})
 		a.o.logger().Debug("connected", "target", a.t.String(), "address", a.addr, "user", a.s.User, "server", display.Quote(string(c.ServerVersion())))
 		return ssh.NewClient(c, chans, reqs), nil
 	}
 	if err == nil {
 		c.Close()
 	}
-	return nil, a.refused(ctx, clock, ring, err)
+	return nil, a.refused(ctx, clock, login, err)
 }
 
 // refused says why the handshake failed.
-func (a *attempt) refused(ctx context.Context, clock *handshakeClock, ring *keyring, err error) error {
+func (a *attempt) refused(ctx context.Context, clock *handshakeClock, login *login, err error) error {
 	const op = "handshake"
 	switch {
 	case ctx.Err() != nil:
@@ -213,10 +214,16 @@ func (a *attempt) refused(ctx context.Context, clock *handshakeClock, ring *keyr
 	case !a.keys.passed:
 		return a.fail(op, ErrProtocol, errors.New(display.Said(err.Error())))
 	case dropped(err):
-		return a.fail(op, ErrLost, fmt.Errorf("the server closed the connection during authentication: %s", display.Said(err.Error())))
+		e := a.fail(op, ErrLost, fmt.Errorf("the server closed the connection during authentication: %s", display.Said(err.Error())))
+		if login.ask.asked {
+			e.Advice = serverWaiting
+		}
+		a.o.step(Step{Target: a.t, Name: StepLogin, Err: e})
+		return e
 	}
-	failure := ring.failure(err)
-	return &Error{Op: op, Target: a.t, Addr: a.addr, Kind: ErrAuth, Err: failure}
+	e := a.fail(op, ErrAuth, login.failure(err))
+	a.o.step(Step{Target: a.t, Name: StepLogin, Err: e})
+	return e
 }
 
 // dropped reports whether err is the other side's closing of the connection.
@@ -225,9 +232,9 @@ func dropped(err error) bool {
 }
 
 // clientConfig says what the handshake may use.
-func (a *attempt) clientConfig(ctx context.Context, ring *keyring) *ssh.ClientConfig {
+func (a *attempt) clientConfig(login *login) *ssh.ClientConfig {
 	able, old := ssh.SupportedAlgorithms(), ssh.InsecureAlgorithms()
-	cfg := &ssh.ClientConfig{
+	return &ssh.ClientConfig{
 		Config: ssh.Config{
 			Ciphers:      choose(a.s.Ciphers, able.Ciphers, old.Ciphers),
 			MACs:         choose(a.s.MACs, able.MACs, old.MACs),
@@ -237,11 +244,8 @@ func (a *attempt) clientConfig(ctx context.Context, ring *keyring) *ssh.ClientCo
 		HostKeyCallback:   a.keys.check,
 		HostKeyAlgorithms: a.keys.algorithms(),
 		BannerCallback:    a.showBanner,
+		AuthCallback:      login.next,
 	}
-	if a.s.PubkeyAuth {
-		cfg.Auth = []ssh.AuthMethod{ssh.PublicKeysCallback(func() ([]ssh.Signer, error) { return ring.signers(ctx) })}
-	}
-	return cfg
 }
 
 // choose returns those of the wanted algorithms that there are, nil for the library's own choice.

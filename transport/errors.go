@@ -167,8 +167,9 @@ func (e *HostKeyError) Hint() string {
 // AuthError is an account that accepted nothing we had. errors.Is(err, ErrAuth) holds.
 type AuthError struct {
 	User, Host string
-	Tried      []string // the keys offered, in order: file or agent comment, and fingerprint
-	Skipped    []string // the keys not offered, each with the reason
+	Tried      []string // what was tried, in order: keys by file or agent comment and fingerprint, other methods by name
+	Skipped    []string // what was not, each with the reason: keys not offered or not signed with, questions not answered
+	Methods    []string // the methods that the server would have taken, as it named them
 	Err        error    // the server's or the library's words, and any *KeyError
 	Advice     string   // what a person can do, or ""
 }
@@ -178,12 +179,15 @@ func (e *AuthError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "authentication failed for %s at %s", display.Quote(e.User), display.Quote(e.Host))
 	if len(e.Tried) == 0 {
-		b.WriteString("; no key to offer")
+		b.WriteString("; nothing to offer")
 	} else {
 		fmt.Fprintf(&b, "; tried %s", display.Quote(strings.Join(e.Tried, ", ")))
 	}
 	if len(e.Skipped) > 0 {
 		fmt.Fprintf(&b, "; not used: %s", display.Quote(strings.Join(e.Skipped, ", ")))
+	}
+	if len(e.Methods) > 0 {
+		fmt.Fprintf(&b, "; the server takes %s", display.Quote(strings.Join(e.Methods, ", ")))
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, " (%s)", display.Said(e.Err.Error()))

@@ -20,7 +20,8 @@ type Options struct {
 	Way Way
 
 	// Ask asks a person. Nil means that there is nobody to ask: what would need an answer fails
-	// with a typed error instead.
+	// with a typed error instead. It returns when ctx ends, and an error for "not answered". Of
+	// several connections it may be called at the same time.
 	Ask func(ctx context.Context, p Prompt) (string, error)
 
 	DialTimeout      time.Duration // for the TCP connection; 0 is the configuration's ConnectTimeout, else 10 s
@@ -40,12 +41,6 @@ type Options struct {
 
 	// Log receives what is worth knowing when something goes wrong, never a secret. Nil discards.
 	Log *slog.Logger
-}
-
-// Prompt is one question to a person.
-type Prompt struct {
-	Text   string // the question, fit to be shown
-	Secret bool   // the answer must not be shown while it is typed
 }
 
 func (o Options) handshake() time.Duration { return orDefault(o.HandshakeTimeout, 20*time.Second) }

@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/internal/ask"
 	"github.com/punnet/punnet/profile"
 	"github.com/punnet/punnet/transport"
 )
@@ -37,6 +39,7 @@ type app struct {
 	ssh         sshFlags
 
 	cancel   context.CancelFunc // ends the --timeout
+	person   func() *ask.Person // who can be asked; nil for nobody
 	unusable []diagnostic       // of the collections, once names were looked up there
 
 	started bool // the arguments were understood and a verb is running
@@ -49,6 +52,7 @@ func run(ctx context.Context, args []string, sys system) int {
 	out := &output{w: sys.stdout}
 	sys.stdout = out
 	a := &app{system: sys, log: slog.New(slog.DiscardHandler), cancel: func() {}}
+	a.person = sync.OnceValue(func() *ask.Person { return ask.New(a.getenv) })
 	defer func() { a.cancel() }()
 	root := a.command()
 	root.SetArgs(args)
@@ -92,7 +96,9 @@ Exit codes: 0 done; 1 failed; 2 usage; 3 some skills failed, others not;
 4 authentication or host key; 5 problems or damage found; 130 interrupted.
 
 Environment: PUNNET_PROFILE names the profile, as --profile does; NO_COLOR turns color off;
-XDG_CONFIG_HOME and XDG_DATA_HOME move the configuration, the collections and the store.`
+XDG_CONFIG_HOME and XDG_DATA_HOME move the configuration, the collections and the store.
+Passphrases, passwords and codes are asked for on the terminal, or by the program that
+SSH_ASKPASS names, as ssh(1) says.`
 
 func (a *app) command() *cobra.Command {
 	root := &cobra.Command{

@@ -22,13 +22,14 @@ func arrows() map[string][]string {
 		"internal/killpoint":      nil,
 		"internal/proc":           {"internal/display"},
 		"internal/sshconfig":      {"internal/display", "internal/proc"},
+		"internal/ask":            {"internal/display", "internal/proc"},
 		"skill":                   {"internal/display"},
 		"bundle":                  {"internal/atomicfile", "internal/display"},
 		"profile":                 {"skill", "bundle", "internal/display"},
 		"transport":               {"internal/display", "internal/proc", "internal/sshconfig"},
 		"transport/transporttest": nil,
 		"remote":                  {"bundle", "transport", "internal/atomicfile", "internal/display"},
-		"cmd/punnet":              {"skill", "bundle", "profile", "transport", "transport/transporttest", "remote", "internal/atomicfile", "internal/display"},
+		"cmd/punnet":              {"skill", "bundle", "profile", "transport", "transport/transporttest", "remote", "internal/ask", "internal/atomicfile", "internal/display"},
 	}
 }
 

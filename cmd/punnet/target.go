@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/internal/ask"
 	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/remote"
 	"github.com/punnet/punnet/transport"
@@ -76,8 +77,20 @@ func (a *app) connect(ctx context.Context, t transport.Target) (transport.Conn, 
 	}
 	return transport.Dial(ctx, t, transport.Options{
 		ConfigFile: a.ssh.configFile, IdentityFiles: a.ssh.identityFiles,
-		User: a.ssh.user, Port: a.ssh.port, Options: a.ssh.options, Log: a.log,
+		User: a.ssh.user, Port: a.ssh.port, Options: a.ssh.options, Log: a.log, Ask: a.asks(),
 	})
+}
+
+// asks returns what asks the person who runs the command, nil where there is nobody to ask. All
+// connections share it, so that their questions come one after another.
+func (a *app) asks() func(context.Context, transport.Prompt) (string, error) {
+	person := a.person()
+	if person == nil {
+		return nil
+	}
+	return func(ctx context.Context, p transport.Prompt) (string, error) {
+		return person.Ask(ctx, ask.Question(p))
+	}
 }
 
 // connectionExit returns the exit code for a failure to reach a single target.
