@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -65,6 +66,7 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 	if depth > maxJumps {
 		return nil, &Error{Op: "resolve", Target: t, Kind: ErrConfig, Err: fmt.Errorf("more than %d machines to go through; does ProxyJump lead back?", maxJumps)}
 	}
+	started := time.Now()
 	s, err := sshconfig.Resolve(ctx, o.query(checked))
 	if err != nil {
 		kind := ErrConfig
@@ -73,8 +75,11 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 		} else if errors.Is(err, context.DeadlineExceeded) {
 			kind = ErrTimeout
 		}
-		return nil, &Error{Op: "resolve", Target: t, Kind: kind, Err: err, Advice: "see what ssh says: ssh -G " + word(checked.Host)}
+		err = &Error{Op: "resolve", Target: t, Kind: kind, Err: err, Advice: "see what ssh says: ssh -G " + word(checked.Host)}
+		o.step(Step{Target: t, Name: StepConfiguration, Err: err, Took: time.Since(started)})
+		return nil, err
 	}
+	o.step(Step{Target: t, Name: StepConfiguration, Value: configured(s), Took: time.Since(started)})
 	a := &attempt{t: t, o: o, s: s, jumps: jumps, depth: depth, addr: net.JoinHostPort(s.Host, strconv.Itoa(s.Port))}
 	if jumps == nil {
 		a.jumps = s.ProxyJump
@@ -101,14 +106,21 @@ func (a *attempt) fail(op string, kind, err error) *Error {
 // connect makes the connection and logs in.
 func (a *attempt) connect(ctx context.Context) (*sshConn, error) {
 	keys, err := newHostKeys(a.s, a.o)
-	if err != nil {
+	if errors.Is(err, ErrHostKey) {
+		err = a.fail("resolve", ErrHostKey, err)
+		a.o.step(Step{Target: a.t, Name: StepHostKey, Err: err})
+		return nil, err
+	} else if err != nil {
 		return nil, a.fail("resolve", ErrConfig, err)
 	}
 	a.keys, a.under = keys, nil
+	started := time.Now()
 	conn, err := a.reach(ctx)
 	if err != nil {
+		a.o.step(Step{Target: a.t, Name: StepAddress, Err: err, Took: time.Since(started)})
 		return nil, err
 	}
+	a.o.step(Step{Target: a.t, Name: StepAddress, Value: a.reachedBy(conn), Took: time.Since(started)})
 	client, err := a.handshake(ctx, conn)
 	if err != nil {
 		conn.Close()
@@ -131,52 +143,7 @@ func (a *attempt) reach(ctx context.Context) (net.Conn, error) {
 	case a.s.ProxyCommand != "":
 		return a.proxy()
 	}
-	d := net.Dialer{Timeout: a.dialTimeout()}
-	network := map[string]string{"inet": "tcp4", "inet6": "tcp6"}[a.s.AddressFamily]
-	if network == "" {
-		network = "tcp"
-	}
-	if a.s.BindAddress != "" {
-		ip := net.ParseIP(a.s.BindAddress)
-		if ip == nil {
-			return nil, a.fail("resolve", ErrConfig, fmt.Errorf("BindAddress %q is not an address", display.Quote(a.s.BindAddress)))
-		}
-		d.LocalAddr = &net.TCPAddr{IP: ip}
-	}
-	conn, err := d.DialContext(ctx, network, a.addr)
-	if err != nil {
-		return nil, a.unreachable(ctx, err)
-	}
-	return conn, nil
-}
-
-func (a *attempt) dialTimeout() time.Duration {
-	if a.o.DialTimeout != 0 {
-		return a.o.DialTimeout
-	}
-	return orDefault(a.s.ConnectTimeout, 10*time.Second)
-}
-
-// unreachable says why no connection came about.
-func (a *attempt) unreachable(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return a.fail("dial", nil, proc.Ended(ctx))
-	}
-	var dns *net.DNSError
-	var timeout net.Error
-	e := a.fail("dial", ErrUnreachable, err)
-	switch {
-	case errors.As(err, &dns):
-		e.Err = fmt.Errorf("the name %s was not found (%s)", display.Quote(a.s.Host), display.Said(dns.Err))
-		e.Advice = "check the name, or give it an address with a Host block in the ssh configuration"
-	case errors.As(err, &timeout) && timeout.Timeout():
-		e.Err = &both{fmt.Errorf("no answer within %v", a.dialTimeout()), ErrTimeout}
-		e.Advice = "check that the machine is on and that no firewall is in between"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		e.Err = &both{errors.New("connection refused"), err}
-		e.Advice = fmt.Sprintf("check that an SSH server listens on port %d", a.s.Port)
-	}
-	return e
+	return a.direct(ctx)
 }
 
 // droppedError is a connection that ended before the server had said who it is.
@@ -194,18 +161,47 @@ func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, er
 	defer clock.stop()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
+	started := time.Now()
 	ring := newKeyring(ctx, a.s, a.o, clock)
 	defer ring.agent.close()
 	cfg := a.clientConfig(ctx, ring)
 	c, chans, reqs, err := ssh.NewClientConn(conn, a.addr, cfg)
 	if err == nil && stop() && clock.stop() {
-		a.o.logger().Debug("connected", "target", a.t.String(), "address", a.addr, "user", a.s.User, "server", display.Quote(string(c.ServerVersion())))
+		a.o.step(Step{Target: a.t, Name: StepServer, Value: display.Said(string(c.ServerVersion())), Took: time.Since(started)})
 		return ssh.NewClient(c, chans, reqs), nil
 	}
 	if err == nil {
 		c.Close()
 	}
-	return nil, a.refused(ctx, clock, ring, err)
+	err = a.refused(ctx, clock, ring, err)
+	if !a.keys.passed && a.keys.refused == nil {
+		a.o.step(Step{Target: a.t, Name: StepServer, Err: err, Took: time.Since(started)})
+	}
+	return nil, err
+}
+
+// configured says what the configuration came to, for a person.
+func configured(s *sshconfig.Settings) string {
+	v := fmt.Sprintf("host %s, port %d, user %s", display.Said(s.Host), s.Port, display.Said(s.User))
+	if len(s.Sources) > 0 {
+		v += ", from " + display.Said(strings.Join(s.Sources, ", "))
+	}
+	return v
+}
+
+// reachedBy says what conn leads to and how, for a person.
+func (a *attempt) reachedBy(conn net.Conn) string {
+	switch {
+	case len(a.jumps) > 0:
+		return display.Said(a.addr + ", through " + strings.TrimSpace(a.jumps[len(a.jumps)-1]))
+	case a.s.ProxyCommand != "":
+		return display.Said(a.addr + ", by ProxyCommand")
+	}
+	at := conn.RemoteAddr().String()
+	if at != a.addr {
+		at += " for " + a.addr
+	}
+	return display.Said(at + ", directly")
 }
 
 // refused says why the handshake failed.
@@ -248,7 +244,7 @@ func (a *attempt) clientConfig(ctx context.Context, ring *keyring) *ssh.ClientCo
 			KeyExchanges: choose(a.s.Kex, able.KeyExchanges, old.KeyExchanges),
 		},
 		User:              a.s.User,
-		HostKeyCallback:   a.keys.check,
+		HostKeyCallback:   a.keys.check(ctx, a.t, ring.clock.pause),
 		HostKeyAlgorithms: a.keys.algorithms(),
 		BannerCallback:    a.showBanner,
 	}

@@ -305,7 +305,7 @@ func TestAKeyRecordedMeanwhileIsNotOverruled(t *testing.T) {
 	}
 	write(t, file, knownLine("host.example", testKey(t, "ed25519").PublicKey()))
 	addr := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 22}
-	if err := h.check("", addr, testKey(t, "ed25519").PublicKey()); !errors.Is(err, ErrHostKey) || h.passed {
+	if err := h.check(t.Context(), Target{}, func() func() { return func() {} })("", addr, testKey(t, "ed25519").PublicKey()); !errors.Is(err, ErrHostKey) || h.passed {
 		t.Errorf("got %v", err)
 	}
 }
@@ -313,7 +313,7 @@ func TestAKeyRecordedMeanwhileIsNotOverruled(t *testing.T) {
 func TestManyProcessesRecordAKeyOnce(t *testing.T) {
 	file := filepath.Join(tempDir(t), "known")
 	key := testKey(t, "ed25519").PublicKey()
-	addr := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 22}
+
 	write(t, file, strings.Repeat(knownLine("other.example", testKey(t, "ed25519").PublicKey()), 200))
 	h, err := newHostKeys(&sshconfig.Settings{Host: "host.example", Port: 22}, Options{})
 	if err != nil {
@@ -323,7 +323,7 @@ func TestManyProcessesRecordAKeyOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 32 {
 		wg.Go(func() {
-			if err := h.record(file, addr, key); err != nil {
+			if err := h.record(file, key); err != nil {
 				t.Error(err)
 			}
 		})
@@ -354,7 +354,7 @@ func TestRecordingWaitsForWhoeverElseRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- h.record(file, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 22}, key) }()
+	go func() { done <- h.record(file, key) }()
 	select {
 	case err := <-done:
 		t.Fatalf("recorded beside somebody who held the lock: %v", err)
