@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/internal/testenv"
@@ -114,7 +115,9 @@ func tour(t *testing.T, conn *shellConn, home string) {
 	}})
 	must(t, err)
 	w := &wayTest{t: t, c: c, home: home, root: filepath.Join(home, ".cache", "berry", "skills")}
+	probeAll(t, w)
 	w.result(old, Published)
+	probeAll(t, w)
 	w.result(next, Published)
 	w.holds(next, old.Manifest.Digest().String())
 	w.result(next, Present)
@@ -159,6 +162,19 @@ func tour(t *testing.T, conn *shellConn, home string) {
 	w.holds(old, "end\nof line")
 	if c.Class() != "exec" {
 		t.Errorf("class %q", c.Class())
+	}
+}
+
+// probeAll probes a target on which everything is as it should be.
+func probeAll(t *testing.T, w *wayTest) {
+	t.Helper()
+	p, err := w.c.Probe(t.Context())
+	must(t, err)
+	if p.Class != "exec" || p.Exec != nil || p.Unusable != nil || p.ReadOnly != "" || len(p.Missing) > 0 {
+		t.Errorf("probe says %q, commands %v, cache %v, read-only %q, missing %q", p.Class, p.Exec, p.Unusable, p.ReadOnly, p.Missing)
+	}
+	if p.Cache != w.root || p.Home != w.home || p.SHA256 == "" || p.Latency <= 0 || !p.Skewed || p.Skew.Abs() > time.Minute {
+		t.Errorf("probe says %+v", p)
 	}
 }
 
@@ -338,7 +354,7 @@ func TestTheScriptsKeepTheirRules(t *testing.T) {
 	for i := range digests {
 		digests[i] = fmt.Sprintf("%064x", i)
 	}
-	for _, verb := range []string{verbCheck, verbPublish, verbList, verbPrune} {
+	for _, verb := range []string{verbCheck, verbPublish, verbList, verbPrune, verbProbe} {
 		s := script(verb)
 		t.Logf("%s: %d bytes", verb, len(s))
 		for i := range len(s) {
