@@ -10,7 +10,7 @@ import (
 // order, those of programs that are not there left out:
 //
 //	now SECONDS                     the clock
-//	system|user|home|shell|sh WORDS uname -sm; the account's name; HOME; SHELL; where /bin/sh leads
+//	system|user|homedir|shell|sh WORDS uname -sm; the account's name; HOME; SHELL; where /bin/sh leads
 //	has PROGRAM...                  the programs that are there, of those that probe looks for
 //	version PROGRAM WORDS           what it says of itself
 //	free KIB, inodes COUNT          what the file system of the cache has left
@@ -39,7 +39,7 @@ func newFacts() *facts {
 
 // has reports whether a line that begins with word is about the machine.
 func (f *facts) has(word string) bool {
-	return f != nil && hasWord("now system user home shell sh has version free inodes writable readonly", word)
+	return f != nil && hasWord("now system user homedir shell sh has version free inodes writable readonly", word)
 }
 
 // take reads one line, and reports whether it may stand there.

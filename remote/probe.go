@@ -119,7 +119,7 @@ func isNoExec(err error) bool {
 
 // fill takes over what the target said of itself.
 func (p *Probe) fill(f *facts) {
-	p.System, p.User, p.Shell, p.Sh, p.Home = f.words["system"], f.words["user"], f.words["shell"], f.words["sh"], f.words["home"]
+	p.System, p.User, p.Shell, p.Sh, p.Home = f.words["system"], f.words["user"], f.words["shell"], f.words["sh"], f.words["homedir"]
 	if f.seen["has"] {
 		p.Missing = f.lacks(without + " " + needed)
 		if p.SHA256 = f.hash(); p.SHA256 == "" {
@@ -141,17 +141,17 @@ func (c *Cache) probeExec(ctx context.Context) (dir string, f *facts, cache, err
 	r := &reply{verb: verbProbe, facts: newFacts()}
 	err = newExecWay(c.conn, c.o).run(ctx, r, nil, nil)
 	f = r.facts
-	if isNoExec(err) {
-		return r.root, f, nil, err
+	if e, judged := errors.AsType[*Error](err); judged && e.Kind != ErrReply {
+		cache, err = err, nil
 	}
-	if missing := f.lacks(without); f.seen["has"] && len(missing) > 0 {
-		return r.root, f, nil, &noExecError{tool: missing[0]}
+	if err == nil {
+		if missing := f.lacks(without); len(missing) > 0 {
+			err = &noExecError{tool: missing[0]}
+		} else if f.hash() == "" {
+			err = &noExecError{tool: hashes()[0]}
+		}
 	}
-	e, judged := errors.AsType[*Error](err)
-	if judged && e.Kind != ErrReply && f.seen["has"] {
-		return r.root, f, err, nil
-	}
-	return r.root, f, nil, err
+	return r.root, f, cache, err
 }
 
 // probeFiles asks what SFTP there is, and measures a round trip by it.

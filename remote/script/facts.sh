@@ -11,7 +11,7 @@ tell() {
 }
 tell system "$(uname -sm 2>/dev/null)"
 tell user "$(id -un 2>/dev/null)"
-tell home "${HOME-}"
+tell homedir "${HOME-}"
 tell shell "${SHELL-}"
 tell sh "$(readlink /bin/sh 2>/dev/null)"
 l=
