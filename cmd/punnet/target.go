@@ -77,6 +77,7 @@ func (a *app) connect(ctx context.Context, t transport.Target) (transport.Conn, 
 	return transport.Dial(ctx, t, transport.Options{
 		ConfigFile: a.ssh.configFile, IdentityFiles: a.ssh.identityFiles,
 		User: a.ssh.user, Port: a.ssh.port, Options: a.ssh.options, Log: a.log,
+		Trace: a.trace,
 	})
 }
 
