@@ -62,8 +62,8 @@ func (h *hostKeys) lookups() []string {
 }
 
 // algorithms orders host key algorithms: first those that the known keys of this very host can
-// answer to, since any other would look like a changed key, then the rest. Certificates are asked
-// for only where a CA is on record: a server that offers one to a client without cannot be checked.
+// answer to, since any other would look like a changed key, then the rest. Certificates come first
+// where a CA is on record and last where none is: then they prove nothing but the key in them.
 func (h *hostKeys) algorithms() []string {
 	able := slices.Concat(ssh.SupportedAlgorithms().HostKeys, ssh.InsecureAlgorithms().HostKeys)
 	// The configuration can order, leave out, and ask for what is off by default.
@@ -71,27 +71,29 @@ func (h *hostKeys) algorithms() []string {
 	if len(h.s.HostKeyAlgorithms) > 0 {
 		allowed = choose(h.s.HostKeyAlgorithms, able)
 	}
-	var certs, first, rest []string
+	var certs, plain []string
+	for _, a := range allowed {
+		if strings.Contains(a, "-cert-") {
+			certs = append(certs, a)
+		} else {
+			plain = append(plain, a)
+		}
+	}
+	var first []string
+	authority := false
 	for _, lookup := range h.lookups() {
-		if len(first) > 0 || len(certs) > 0 {
+		if len(first) > 0 || authority {
 			break
 		}
 		// Which kind of key a CA signs does not follow from its own.
-		if slices.ContainsFunc(h.known.lines(lookup), func(k knownKey) bool { return k.authority }) {
-			certs = slices.DeleteFunc(slices.Clone(allowed), func(a string) bool { return !strings.Contains(a, "-cert-") })
-		}
-		for _, a := range h.known.db.HostKeyAlgorithms(lookup) {
-			if slices.Contains(allowed, a) && !strings.Contains(a, "-cert-") {
-				first = append(first, a)
-			}
-		}
+		authority = slices.ContainsFunc(h.known.lines(lookup), func(k knownKey) bool { return k.authority })
+		first = choose(h.known.db.HostKeyAlgorithms(lookup), plain)
 	}
-	for _, a := range allowed {
-		if !strings.Contains(a, "-cert-") && !slices.Contains(first, a) {
-			rest = append(rest, a)
-		}
+	plain = append(first, slices.DeleteFunc(plain, func(a string) bool { return slices.Contains(first, a) })...)
+	if authority {
+		return append(certs, plain...)
 	}
-	return slices.Concat(certs, first, rest)
+	return append(plain, certs...)
 }
 
 // check returns the handshake's question whether a key is the machine's. A person may be asked, for
