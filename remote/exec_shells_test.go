@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/internal/testenv"
@@ -162,19 +161,6 @@ func tour(t *testing.T, conn *shellConn, home string) {
 	w.holds(old, "end\nof line")
 	if c.Class() != "exec" {
 		t.Errorf("class %q", c.Class())
-	}
-}
-
-// probeAll probes a target on which everything is as it should be.
-func probeAll(t *testing.T, w *wayTest) {
-	t.Helper()
-	p, err := w.c.Probe(t.Context())
-	must(t, err)
-	if p.Class != "exec" || p.Exec != nil || p.Unusable != nil || p.ReadOnly != "" || len(p.Missing) > 0 {
-		t.Errorf("probe says %q, commands %v, cache %v, read-only %q, missing %q", p.Class, p.Exec, p.Unusable, p.ReadOnly, p.Missing)
-	}
-	if p.Cache != w.root || p.Home != w.home || p.SHA256 == "" || p.Latency <= 0 || !p.Skewed || p.Skew.Abs() > time.Minute {
-		t.Errorf("probe says %+v", p)
 	}
 }
 

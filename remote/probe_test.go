@@ -156,18 +156,3 @@ func dated(t *testing.T, dir string) string {
 	}))
 	return text
 }
-
-func TestASkewedClockIsSeen(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("SKIPPED: the stand-in for date is a script of Linux programs")
-	}
-	conn, _ := newShellConn(t)
-	u := newUserland(t).link("date")
-	u.wrap("date", `echo $(($(/bin/date +%s) + 3600))`)
-	conn.only, conn.env["PATH"] = true, u.dir
-	p, err := openCache(t, conn, Options{}).Probe(t.Context())
-	must(t, err)
-	if !p.Skewed || p.Skew < 59*time.Minute || p.Skew > 61*time.Minute {
-		t.Errorf("an hour ahead: %v", p.Skew)
-	}
-}
