@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -59,6 +58,7 @@ type attempt struct {
 // dialSSH connects to t. jumps, if not nil, are the machines to go through, in place of what the
 // configuration says; depth is how many connections run over this one.
 func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int) (*sshConn, error) {
+	started := time.Now()
 	checked := t
 	if err := checked.check(); err != nil {
 		return nil, &Error{Op: "resolve", Target: t, Kind: ErrConfig, Err: err}
@@ -66,7 +66,6 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 	if depth > maxJumps {
 		return nil, &Error{Op: "resolve", Target: t, Kind: ErrConfig, Err: fmt.Errorf("more than %d machines to go through; does ProxyJump lead back?", maxJumps)}
 	}
-	started := time.Now()
 	s, err := sshconfig.Resolve(ctx, o.query(checked))
 	if err != nil {
 		kind := ErrConfig
@@ -116,12 +115,13 @@ func (a *attempt) connect(ctx context.Context) (*sshConn, error) {
 	a.keys, a.under = keys, nil
 	started := time.Now()
 	conn, err := a.reach(ctx)
+	a.tellAddress(conn, err, time.Since(started))
 	if err != nil {
-		a.o.step(Step{Target: a.t, Name: StepAddress, Err: err, Took: time.Since(started)})
 		return nil, err
 	}
-	a.o.step(Step{Target: a.t, Name: StepAddress, Value: a.reachedBy(conn), Took: time.Since(started)})
+	started = time.Now()
 	client, err := a.handshake(ctx, conn)
+	a.tellServer(client, err, time.Since(started))
 	if err != nil {
 		conn.Close()
 		if a.under != nil {
@@ -158,50 +158,22 @@ func (d *droppedError) Unwrap() error { return d.err }
 // Options.HandshakeTimeout, the time a person takes to answer a question not counted.
 func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, error) {
 	clock := newHandshakeClock(a.o.handshake(), func() { conn.Close() })
+	a.keys.begin(ctx, a.t, clock)
 	defer clock.stop()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	started := time.Now()
 	ring := newKeyring(ctx, a.s, a.o, clock)
 	defer ring.agent.close()
 	cfg := a.clientConfig(ctx, ring)
 	c, chans, reqs, err := ssh.NewClientConn(conn, a.addr, cfg)
 	if err == nil && stop() && clock.stop() {
-		a.o.step(Step{Target: a.t, Name: StepServer, Value: display.Said(string(c.ServerVersion())), Took: time.Since(started)})
+		a.o.logger().Debug("connected", "target", a.t.String(), "address", a.addr, "user", a.s.User, "server", display.Quote(string(c.ServerVersion())))
 		return ssh.NewClient(c, chans, reqs), nil
 	}
 	if err == nil {
 		c.Close()
 	}
-	err = a.refused(ctx, clock, ring, err)
-	if !a.keys.passed && a.keys.refused == nil {
-		a.o.step(Step{Target: a.t, Name: StepServer, Err: err, Took: time.Since(started)})
-	}
-	return nil, err
-}
-
-// configured says what the configuration came to, for a person.
-func configured(s *sshconfig.Settings) string {
-	v := fmt.Sprintf("host %s, port %d, user %s", display.Said(s.Host), s.Port, display.Said(s.User))
-	if len(s.Sources) > 0 {
-		v += ", from " + display.Said(strings.Join(s.Sources, ", "))
-	}
-	return v
-}
-
-// reachedBy says what conn leads to and how, for a person.
-func (a *attempt) reachedBy(conn net.Conn) string {
-	switch {
-	case len(a.jumps) > 0:
-		return display.Said(a.addr + ", through " + strings.TrimSpace(a.jumps[len(a.jumps)-1]))
-	case a.s.ProxyCommand != "":
-		return display.Said(a.addr + ", by ProxyCommand")
-	}
-	at := conn.RemoteAddr().String()
-	if at != a.addr {
-		at += " for " + a.addr
-	}
-	return display.Said(at + ", directly")
+	return nil, a.refused(ctx, clock, ring, err)
 }
 
 // refused says why the handshake failed.
@@ -244,7 +216,7 @@ func (a *attempt) clientConfig(ctx context.Context, ring *keyring) *ssh.ClientCo
 			KeyExchanges: choose(a.s.Kex, able.KeyExchanges, old.KeyExchanges),
 		},
 		User:              a.s.User,
-		HostKeyCallback:   a.keys.check(ctx, a.t, ring.clock.pause),
+		HostKeyCallback:   a.keys.check,
 		HostKeyAlgorithms: a.keys.algorithms(),
 		BannerCallback:    a.showBanner,
 	}

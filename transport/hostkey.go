@@ -26,10 +26,13 @@ type hostKeys struct {
 	known   *knownFiles
 	revoked map[string]string // where a key of RevokedHostKeys stands, by its bytes
 	log     *slog.Logger
+	target  Target
+	ask     func(Prompt) (string, error) // puts a question to a person
 
-	refused error  // the reason the last check failed
-	passed  bool   // a key was accepted
-	found   string // the accepted key, and what knows it
+	refused  error  // the reason the last check failed
+	passed   bool   // a key was accepted
+	accepted string // its bytes
+	found    string // what it is, and what knows it
 }
 
 // newHostKeys reads the files of host keys that are there. errors.Is(err, ErrHostKey) says that they
@@ -96,20 +99,28 @@ func (h *hostKeys) algorithms() []string {
 	return append(plain, certs...)
 }
 
-// check returns the handshake's question whether a key is the machine's. A person may be asked, for
-// as long as ctx lasts and between the two calls that pause makes.
-func (h *hostKeys) check(ctx context.Context, t Target, pause func() (resume func())) ssh.HostKeyCallback {
-	return func(_ string, remote net.Addr, key ssh.PublicKey) error {
-		started := time.Now()
-		if h.refused = h.judge(ctx, pause, remote, key); h.refused == nil {
-			h.passed = true
-		}
-		h.o.step(Step{Target: t, Name: StepHostKey, Value: h.found, Err: h.refused, Took: time.Since(started)})
-		return h.refused
+// begin readies h for one handshake, whose clock stands still while a person is asked.
+func (h *hostKeys) begin(ctx context.Context, t Target, clock *handshakeClock) {
+	h.target = t
+	h.ask = func(p Prompt) (string, error) {
+		defer clock.pause()()
+		return h.o.Ask(ctx, p)
 	}
 }
 
-func (h *hostKeys) judge(ctx context.Context, pause func() func(), remote net.Addr, key ssh.PublicKey) error {
+// check is an ssh.HostKeyCallback. It is called again whenever keys are exchanged again.
+func (h *hostKeys) check(_ string, remote net.Addr, key ssh.PublicKey) error {
+	started, blob := time.Now(), string(key.Marshal())
+	if h.passed && h.accepted == blob {
+		return nil
+	}
+	h.refused = h.judge(remote, key)
+	h.passed, h.accepted = h.refused == nil, blob
+	h.o.step(Step{Target: h.target, Name: StepHostKey, Value: h.found, Err: h.refused, Took: time.Since(started)})
+	return h.refused
+}
+
+func (h *hostKeys) judge(remote net.Addr, key ssh.PublicKey) error {
 	e := &HostKeyError{Host: knownhosts.Normalize(h.lookup), Addr: remote.String()}
 	of := func(k ssh.PublicKey) {
 		key = k
@@ -148,7 +159,7 @@ func (h *hostKeys) judge(ctx context.Context, pause func() func(), remote net.Ad
 		}
 	}
 	e.Record = h.recordCommand()
-	return h.unknown(ctx, pause, e, key)
+	return h.unknown(e, key)
 }
 
 func (h *hostKeys) accept(e *HostKeyError, how string) {
@@ -198,11 +209,11 @@ func (h *hostKeys) certified(remote net.Addr, cert *ssh.Certificate) (string, er
 }
 
 // unknown decides about a key of a machine that no line speaks of. e is what there is to say.
-func (h *hostKeys) unknown(ctx context.Context, pause func() func(), e *HostKeyError, key ssh.PublicKey) error {
+func (h *hostKeys) unknown(e *HostKeyError, key ssh.PublicKey) error {
 	switch {
 	case h.s.StrictHostKey == "accept-new":
 	case h.s.StrictHostKey == "ask" && h.o.Ask != nil && !h.s.BatchMode:
-		if yes, err := h.ask(ctx, pause, e); err != nil {
+		if yes, err := h.confirmed(e); err != nil {
 			return &both{fmt.Errorf("%w (asking failed: %s)", e, display.Said(err.Error())), err}
 		} else if !yes {
 			return e
@@ -223,14 +234,14 @@ func (h *hostKeys) unknown(ctx context.Context, pause func() func(), e *HostKeyE
 	return nil
 }
 
-// ask asks a person whether a key is the machine's. The clock of the handshake stands still meanwhile.
-func (h *hostKeys) ask(ctx context.Context, pause func() func(), e *HostKeyError) (bool, error) {
-	defer pause()()
+// confirmed asks a person whether a key is the machine's.
+func (h *hostKeys) confirmed(e *HostKeyError) (bool, error) {
 	host := display.Said(h.s.Alias)
 	if e.Host != h.s.Alias {
 		host += " (" + display.Said(e.Host) + ")"
 	}
-	answer, err := h.o.Ask(ctx, Prompt{Confirm: true, Text: fmt.Sprintf(
+	// It is no Confirm: the fingerprint, from wherever else it is known, is the better answer.
+	answer, err := h.ask(Prompt{Text: fmt.Sprintf(
 		"The host key of %s at %s is not known yet.\n%s key fingerprint: %s\nAnswer yes to record it and go on, or paste the fingerprint you expect (yes/no/fingerprint): ",
 		host, display.Said(e.Addr), display.Said(e.KeyType), e.Fingerprint)})
 	if err != nil {

@@ -1,10 +1,13 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +18,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
 
+	"github.com/punnet/punnet/internal/sshconfig"
 	"github.com/punnet/punnet/transport/transporttest"
 )
 
@@ -52,7 +56,7 @@ func TestAPersonDecidesAboutAnUnknownHostKey(t *testing.T) {
 				t.Errorf("the question does not say %q: %q", word, p.Text)
 			}
 		}
-		if !p.Confirm || p.Secret {
+		if p.Secret {
 			t.Errorf("%+v", p)
 		}
 		data, _ := os.ReadFile(file)
@@ -73,6 +77,29 @@ func TestAskingTakesNoTimeOfTheHandshake(t *testing.T) {
 		return "yes", nil
 	}
 	dial(t, "user", o)
+}
+
+// TestALaterKeyExchangeAsksNothingAgain stands for a connection that lasts: keys are exchanged again
+// after a gigabyte or an hour.
+func TestALaterKeyExchangeAsksNothingAgain(t *testing.T) {
+	asked := 0
+	h, err := newHostKeys(&sshconfig.Settings{Host: "host.example", Port: 22, StrictHostKey: "ask", UserKnownHosts: []string{tempDir(t) + "/known"}},
+		Options{Ask: func(context.Context, Prompt) (string, error) { asked++; return "yes", nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := newHandshakeClock(time.Minute, func() {})
+	h.begin(t.Context(), Target{Host: "host.example"}, clock)
+	addr, key := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 22}, testKey(t, "ed25519").PublicKey()
+	for range 2 {
+		if err := h.check("", addr, key); err != nil || asked != 1 {
+			t.Errorf("%v, asked %d times", err, asked)
+		}
+		clock.stop()
+	}
+	if err := h.check("", addr, testKey(t, "ed25519").PublicKey()); !errors.Is(err, ErrHostKey) {
+		t.Errorf("another key later on: %v", err)
+	}
 }
 
 func TestNobodyIsAskedWhoShouldNotBe(t *testing.T) {
@@ -147,6 +174,18 @@ func TestAFileOfRevokedKeysIsHonoured(t *testing.T) {
 	}
 }
 
+// sshReaches reports whether the ssh program reaches an account of s with some lines of known_hosts.
+func sshReaches(t *testing.T, s *transporttest.Server, known string, options ...string) bool {
+	t.Helper()
+	file := filepath.Join(tempDir(t), "known_hosts")
+	write(t, file, known)
+	args := []string{"-F", s.ConfigFile(), "-o", "UserKnownHostsFile=" + file, "-o", "BatchMode=yes"}
+	for _, o := range options {
+		args = append(args, "-o", o)
+	}
+	return exec.Command(findTool(t, "ssh"), append(args, "user", "true")...).Run() == nil
+}
+
 // certified starts a server with a certificate that ca signed for the names.
 func certified(t *testing.T, ca ssh.Signer, key ssh.Signer, until uint64, names ...string) *transporttest.Server {
 	t.Helper()
@@ -188,9 +227,13 @@ func TestAuthoritiesOfHostsAreHonoured(t *testing.T) {
 		"signature allowed":       {s, authority("*"), []string{"CASignatureAlgorithms=rsa-sha2-512,rsa-sha2-256"}, true},
 		"the authority's own key": {startServer(t, transporttest.Options{HostKey: ca}), authority("*"), nil, false},
 	} {
-		err := dialWith(t, c.s, c.known, append([]string{"HostKeyAlias=web.example.com"}, c.o...)...)
+		o := append([]string{"HostKeyAlias=web.example.com"}, c.o...)
 		if name == "for another name" {
-			err = dialWith(t, c.s, c.known, c.o...)
+			o = c.o
+		}
+		err := dialWith(t, c.s, c.known, o...)
+		if reached := sshReaches(t, c.s, c.known, o...); reached != c.ok {
+			t.Errorf("%s: ssh reaches it: %v", name, reached)
 		}
 		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrHostKey) {
 			t.Errorf("%s: %v", name, err)
@@ -227,7 +270,11 @@ func TestALineSpeaksOfTheHostsThatItNames(t *testing.T) {
 		"too long a line and no others": {long, nil, false, false},
 		"no end of line":                {strings.TrimSpace(knownLine(here, mine)), nil, true, false},
 	} {
-		err := dialWith(t, s, c.known, append([]string{"AddressFamily=inet"}, c.o...)...)
+		o := append([]string{"AddressFamily=inet"}, c.o...)
+		err := dialWith(t, s, c.known, o...)
+		if reached := sshReaches(t, s, c.known, o...); reached != c.ok {
+			t.Errorf("%s: ssh reaches it: %v", name, reached)
+		}
 		var hk *HostKeyError
 		if (err == nil) != c.ok || err != nil && (!errors.As(err, &hk) || hk.Changed != c.changed) {
 			t.Errorf("%s: %v", name, err)
@@ -239,4 +286,43 @@ func TestALineSpeaksOfTheHostsThatItNames(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "punnet-known-*")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
+}
+
+// FuzzFilesOfHostKeys holds the readers to taking any bytes: they are no reason to fail, and no reason
+// to know a machine.
+func FuzzFilesOfHostKeys(f *testing.F) {
+	key := testKey(f, "ed25519").PublicKey()
+	line := knownLine("host.example", key)
+	for _, s := range []string{
+		"", "\x00", "#\n", line, "@revoked * " + line, "@cert-authority " + line, "|1|x|y " + line, "!*," + line,
+		strings.Repeat("x", 70_000) + "\n" + line, "SSHKRL\n\x00", "[host.example]:22 " + line,
+	} {
+		f.Add([]byte(s))
+	}
+	dir := tempDir(f)
+	stranger := testKey(f, "ed25519").PublicKey()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file := filepath.Join(dir, "keys")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		known, err := readKnown([]string{file}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range known.lines("host.example:22") {
+			if !strings.HasPrefix(k.place, file+":") || string(k.Marshal()) == string(stranger.Marshal()) {
+				t.Fatalf("%+v", k)
+			}
+		}
+		revoked, err := readRevoked(file)
+		if krl := bytes.HasPrefix(data, []byte("SSHKRL\n\x00")); (err != nil) != krl {
+			t.Fatal(err)
+		}
+		for blob := range revoked {
+			if _, err := ssh.ParsePublicKey([]byte(blob)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }

@@ -41,9 +41,8 @@ type Options struct {
 
 // Prompt is one question to a person.
 type Prompt struct {
-	Text    string // the question, fit to be shown
-	Secret  bool   // the answer must not be shown while it is typed
-	Confirm bool   // the answer is yes or no
+	Text   string // the question, fit to be shown
+	Secret bool   // the answer must not be shown while it is typed
 }
 
 func (o Options) handshake() time.Duration { return orDefault(o.HandshakeTimeout, 20*time.Second) }
