@@ -75,16 +75,16 @@ func (a *app) doctor(ctx context.Context, arg string) error {
 	return nil
 }
 
-// diagnose goes through the steps. The error is for what ended the whole of it from here: a signal,
-// or --timeout.
+// diagnose goes through the steps. The error is for a signal that ended the whole of it; what --timeout
+// ends is a finding like others.
 func (a *app) diagnose(ctx context.Context, arg string, t transport.Target) (*diagnosis, error) {
 	defer a.progress("looking at " + display.Quote(arg))()
 	d := &diagnosis{SchemaVersion: schemaVersion, Target: display.Quote(arg), Checks: []check{}}
 	steps := &stepList{target: t}
 	a.trace = steps.add
 	r, err := a.reach(ctx, t)
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil, ctx.Err()
 	}
 	d.Checks = append(d.Checks, steps.checks(err)...)
 	if err != nil {
@@ -95,8 +95,8 @@ func (a *app) diagnose(ctx context.Context, arg string, t transport.Target) (*di
 	d.Connection = string(r.conn.Way())
 	d.connection(r.conn)
 	p, err := r.cache.Probe(ctx)
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil, ctx.Err()
 	}
 	if err != nil {
 		d.add(failing("class", err))

@@ -131,7 +131,7 @@ func (d *diagnosis) cache(p *remote.Probe) {
 	if p.Unusable != nil {
 		d.add(failing("cache", p.Unusable))
 	} else {
-		d.add(check{Name: "cache", OK: true, Value: display.Quote(p.Cache)})
+		d.add(check{Name: "cache", OK: true, Value: display.Quote(p.Cache) + ", which nobody else can change"})
 	}
 	switch {
 	case p.ReadOnly != "":
