@@ -89,6 +89,7 @@ func (a *app) diagnose(ctx context.Context, arg string, t transport.Target) (*di
 	d.Checks = append(d.Checks, steps.checks(err)...)
 	if err != nil {
 		d.exit = connectionExit(err)
+		d.ended(ctx)
 		return d, nil
 	}
 	defer r.conn.Close()
@@ -104,6 +105,7 @@ func (a *app) diagnose(ctx context.Context, arg string, t transport.Target) (*di
 		d.Class = p.Class
 		d.probed(p, a.ssh.noExec)
 	}
+	d.ended(ctx)
 	for _, c := range d.Checks {
 		if !c.OK {
 			d.exit = exitFailed
@@ -113,6 +115,13 @@ func (a *app) diagnose(ctx context.Context, arg string, t transport.Target) (*di
 }
 
 func (d *diagnosis) add(c check) { d.Checks = append(d.Checks, c) }
+
+// ended says that --timeout ended what was being looked at, if it did.
+func (d *diagnosis) ended(ctx context.Context) {
+	if ctx.Err() != nil {
+		d.add(check{Name: "timeout", Value: display.Quote(context.Cause(ctx).Error()), Hint: "give it more time with --timeout"})
+	}
+}
 
 // connection says how the target is reached, where no step did.
 func (d *diagnosis) connection(conn transport.Conn) {
