@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -77,13 +78,15 @@ func (a *attempt) tellAddress(conn net.Conn, err error, took time.Duration) {
 	a.o.step(s)
 }
 
-// tellServer tells which server it is that let us in, or that none spoke as far as its host key. What
-// failed from there on is told by other steps.
+// tellServer tells which server it is that let us in, or that none spoke as far as its host key, or that
+// the login came to no end. A host key or a login that was refused has been told already.
 func (a *attempt) tellServer(client *ssh.Client, err error, took time.Duration) {
 	switch {
 	case err == nil:
 		a.o.step(Step{Target: a.t, Name: StepServer, Value: display.Said(string(client.ServerVersion())), Took: took})
 	case !a.keys.passed && a.keys.refused == nil:
 		a.o.step(Step{Target: a.t, Name: StepServer, Err: err, Took: took})
+	case a.keys.passed && !errors.Is(err, ErrAuth) && !errors.Is(err, ErrLost):
+		a.o.step(Step{Target: a.t, Name: StepLogin, Err: err, Took: took})
 	}
 }

@@ -70,6 +70,7 @@ func TestEachStepIsToldAsItIsDone(t *testing.T) {
 func TestTheStepThatFailsCarriesTheError(t *testing.T) {
 	s := startServer(t, transporttest.Options{})
 	stalled := startServer(t, transporttest.Options{Faults: transporttest.Faults{StallSent: -1}})
+	silent := startServer(t, transporttest.Options{Faults: transporttest.Faults{StallAuth: true}})
 	for name, c := range map[string]struct {
 		s       *transporttest.Server
 		options []string
@@ -82,6 +83,7 @@ func TestTheStepThatFailsCarriesTheError(t *testing.T) {
 		"host key":      {s, []string{"UserKnownHostsFile=/dev/null"}, StepHostKey, StepServer},
 		"revoked":       {s, []string{"RevokedHostKeys=/nonexistent"}, StepHostKey, StepAddress},
 		"server":        {stalled, nil, StepServer, StepHostKey},
+		"login":         {silent, nil, StepLogin, StepServer},
 	} {
 		r := &tracer{}
 		o := short(needSSH(t, c.s))
