@@ -114,7 +114,9 @@ func tour(t *testing.T, conn *shellConn, home string) {
 	}})
 	must(t, err)
 	w := &wayTest{t: t, c: c, home: home, root: filepath.Join(home, ".cache", "berry", "skills")}
+	probeAll(t, w)
 	w.result(old, Published)
+	probeAll(t, w)
 	w.result(next, Published)
 	w.holds(next, old.Manifest.Digest().String())
 	w.result(next, Present)
@@ -338,7 +340,7 @@ func TestTheScriptsKeepTheirRules(t *testing.T) {
 	for i := range digests {
 		digests[i] = fmt.Sprintf("%064x", i)
 	}
-	for _, verb := range []string{verbCheck, verbPublish, verbList, verbPrune} {
+	for _, verb := range []string{verbCheck, verbPublish, verbList, verbPrune, verbProbe} {
 		s := script(verb)
 		t.Logf("%s: %d bytes", verb, len(s))
 		for i := range len(s) {

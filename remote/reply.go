@@ -37,6 +37,8 @@ import (
 //	copy D -|ok|damaged SECONDS|- FILES BYTES NAME
 //	other NAME
 //
+//	now|system|...                  probe, before and after root, see facts
+//
 //	gone|used|removed D             prune, one for each digest: not there; used since; taken away
 //	kept D WORDS                    it could not be taken away
 
@@ -45,6 +47,7 @@ import (
 type reply struct {
 	verb  string
 	asked map[bundle.Digest]*asked // what the command's words were; nil for list
+	facts *facts                   // what probe asks for; nil for the others
 	ready func()                   // called when the target waits for the stream
 	heard chan<- struct{}          // gets something when a line came, if there is room; may be nil
 
@@ -92,6 +95,8 @@ func (r *reply) take(l []byte) error {
 	}
 	ok := false
 	switch {
+	case r.facts.has(word):
+		ok = r.facts.take(word, rest)
 	case word == "said":
 		ok, r.said = r.said == "", rest
 		r.closed = true
@@ -347,6 +352,8 @@ func (r *reply) end() error {
 	case r.verb == verbCheck && !r.complete(func(a *asked) bool { return a.state != "" }):
 		return missing
 	case r.verb == verbPrune && !r.complete(func(a *asked) bool { return a.result != "" }):
+		return missing
+	case r.verb == verbProbe && !r.facts.seen["has"]:
 		return missing
 	case r.verb == verbPublish && !r.complete(func(a *asked) bool { return a.state == "ok" || a.state != "" && a.result != "" }):
 		return missing

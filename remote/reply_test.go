@@ -38,6 +38,9 @@ func (s *sayer) Exec(ctx context.Context, cmd transport.Cmd) error {
 	if s.eats && cmd.Stdin != nil {
 		_, _ = io.Copy(io.Discard, cmd.Stdin)
 	}
+	if !strings.Contains(cmd.Line, "' punnet ") {
+		return &transport.ExitError{Status: 127}
+	}
 	after := cmd.Line[strings.LastIndex(cmd.Line, "' punnet ")+len("' punnet "):]
 	nonce := after[:nonceLen]
 	words := strings.NewReplacer("BEGIN", "\nbegin:"+nonce, "END", "end:"+nonce).Replace(s.words)
@@ -295,17 +298,19 @@ func FuzzReply(f *testing.F) {
 		"root /c\nis " + hexA + " damaged\n=f " + hexB + "  ./x\nis " + hexB + " absent\ngo\nmended " + hexA + "\nnew " + hexB + "\nsaid x\n",
 		"root /c\nnow 1\ncopy " + hexA + " ok 1 2 3 release\nother a/b\n",
 		"root /c\nremoved " + hexA + "\nkept " + hexB + " x\n",
-		"unsafe mode /c\n", "fail /c\nsaid x\n", "tool x\n", "home\n", "root /c\nnone\n",
+		"now 1\nhas tar sh\nversion tar 1\nfree 1\nroot /c\nwritable\n", "has tar\nhomedir /x\nroot /c\nreadonly /\n", "unsafe mode /c\n", "fail /c\nsaid x\n", "tool x\n", "home\n", "root /c\nnone\n",
 	} {
-		for verb := range 4 {
+		for verb := range 5 {
 			f.Add(byte(verb), byte(7), "noise\nbegin:N\n"+s+"end:N\nbye")
 		}
 	}
 	m, err := bundle.ParseManifest([]byte("d ./release\nf " + hexC + "  ./release/SKILL.md\n"))
 	must(f, err)
 	f.Fuzz(func(t *testing.T, verb, cut byte, text string) {
-		r := &reply{verb: []string{verbCheck, verbPublish, verbList, verbPrune}[verb%4], seen: map[string]bool{}, ready: func() {}}
-		if r.verb != verbList {
+		r := &reply{verb: []string{verbCheck, verbPublish, verbList, verbPrune, verbProbe}[verb%5], seen: map[string]bool{}, ready: func() {}}
+		if r.verb == verbProbe {
+			r.facts = newFacts()
+		} else if r.verb != verbList {
 			r.asked = map[bundle.Digest]*asked{digest(t, hexA): {manifest: m}, digest(t, hexB): {manifest: m, older: true}}
 		}
 		fr := newFrame("N", 64<<10, r.take)
@@ -340,6 +345,9 @@ func checkAnswer(t *testing.T, r *reply, text string) {
 	}
 	if err := checkPath(r.root); err != nil {
 		t.Fatalf("the root is %q: %v", r.root, err)
+	}
+	if f := r.facts; f != nil && (f.now < 0 || f.free < -1 || f.nodes < -1 || f.writable && f.readonly != "" || len(f.tools) > strings.Count(probed, " ")+1) {
+		t.Fatalf("the facts %+v", f)
 	}
 	for d, a := range r.asked {
 		if !r.none && a.state == "" && a.result == "" {

@@ -24,18 +24,21 @@ const (
 	verbPublish = "publish"
 	verbList    = "list"
 	verbPrune   = "prune"
+	verbProbe   = "probe"
 )
 
 func pieces(verb string) []string {
 	switch verb {
 	case verbPublish:
-		return []string{"common", "write", "publish"}
+		return []string{"begin", "common", "write", "publish"}
 	case verbList:
-		return []string{"common", "used", "list"}
+		return []string{"begin", "common", "used", "list"}
 	case verbPrune:
-		return []string{"common", "used", "write", "prune"}
+		return []string{"begin", "common", "used", "write", "prune"}
+	case verbProbe:
+		return []string{"begin", "facts", "common", "probe"}
 	}
-	return []string{"common", verb}
+	return []string{"begin", "common", verb}
 }
 
 // script returns the program of a verb as one line. It is the same for every target and every call.

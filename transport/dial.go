@@ -44,6 +44,7 @@ type attempt struct {
 // dialSSH connects to t. jumps, if not nil, are the machines to go through, in place of what the
 // configuration says; depth is how many connections run over this one.
 func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int) (*sshConn, error) {
+	started := time.Now()
 	checked := t
 	if err := checked.check(); err != nil {
 		return nil, &Error{Op: "resolve", Target: t, Kind: ErrConfig, Err: err}
@@ -59,8 +60,11 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 		} else if errors.Is(err, context.DeadlineExceeded) {
 			kind = ErrTimeout
 		}
-		return nil, &Error{Op: "resolve", Target: t, Kind: kind, Err: err, Advice: "see what ssh says: ssh -G " + word(checked.Host)}
+		err = &Error{Op: "resolve", Target: t, Kind: kind, Err: err, Advice: "see what ssh says: ssh -G " + word(checked.Host)}
+		o.step(Step{Target: t, Name: StepConfiguration, Err: err, Took: time.Since(started)})
+		return nil, err
 	}
+	o.step(Step{Target: t, Name: StepConfiguration, Value: configured(s), Took: time.Since(started)})
 	a := &attempt{t: t, o: o, s: s, jumps: jumps, depth: depth, addr: net.JoinHostPort(s.Host, strconv.Itoa(s.Port))}
 	if jumps == nil {
 		a.jumps = s.ProxyJump
@@ -87,15 +91,23 @@ func (a *attempt) fail(op string, kind, err error) *Error {
 // connect makes the connection and logs in.
 func (a *attempt) connect(ctx context.Context) (*sshConn, error) {
 	keys, err := newHostKeys(a.s, a.o)
-	if err != nil {
+	if errors.Is(err, ErrHostKey) {
+		err = a.fail("resolve", ErrHostKey, err)
+		a.o.step(Step{Target: a.t, Name: StepHostKey, Err: err})
+		return nil, err
+	} else if err != nil {
 		return nil, a.fail("resolve", ErrConfig, err)
 	}
 	a.keys, a.under = keys, nil
+	started := time.Now()
 	conn, err := a.reach(ctx)
+	a.tellAddress(conn, err, time.Since(started))
 	if err != nil {
 		return nil, err
 	}
+	started = time.Now()
 	client, err := a.handshake(ctx, conn)
+	a.tellServer(client, err, time.Since(started))
 	if err != nil {
 		conn.Close()
 		if a.under != nil {
@@ -117,52 +129,7 @@ func (a *attempt) reach(ctx context.Context) (net.Conn, error) {
 	case a.s.ProxyCommand != "":
 		return a.proxy()
 	}
-	d := net.Dialer{Timeout: a.dialTimeout()}
-	network := map[string]string{"inet": "tcp4", "inet6": "tcp6"}[a.s.AddressFamily]
-	if network == "" {
-		network = "tcp"
-	}
-	if a.s.BindAddress != "" {
-		ip := net.ParseIP(a.s.BindAddress)
-		if ip == nil {
-			return nil, a.fail("resolve", ErrConfig, fmt.Errorf("BindAddress %q is not an address", display.Quote(a.s.BindAddress)))
-		}
-		d.LocalAddr = &net.TCPAddr{IP: ip}
-	}
-	conn, err := d.DialContext(ctx, network, a.addr)
-	if err != nil {
-		return nil, a.unreachable(ctx, err)
-	}
-	return conn, nil
-}
-
-func (a *attempt) dialTimeout() time.Duration {
-	if a.o.DialTimeout != 0 {
-		return a.o.DialTimeout
-	}
-	return orDefault(a.s.ConnectTimeout, 10*time.Second)
-}
-
-// unreachable says why no connection came about.
-func (a *attempt) unreachable(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return a.fail("dial", nil, proc.Ended(ctx))
-	}
-	var dns *net.DNSError
-	var timeout net.Error
-	e := a.fail("dial", ErrUnreachable, err)
-	switch {
-	case errors.As(err, &dns):
-		e.Err = fmt.Errorf("the name %s was not found (%s)", display.Quote(a.s.Host), display.Said(dns.Err))
-		e.Advice = "check the name, or give it an address with a Host block in the ssh configuration"
-	case errors.As(err, &timeout) && timeout.Timeout():
-		e.Err = &both{fmt.Errorf("no answer within %v", a.dialTimeout()), ErrTimeout}
-		e.Advice = "check that the machine is on and that no firewall is in between"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		e.Err = &both{errors.New("connection refused"), err}
-		e.Advice = fmt.Sprintf("check that an SSH server listens on port %d", a.s.Port)
-	}
-	return e
+	return a.direct(ctx)
 }
 
 // droppedError is a connection that ended before the server had said who it is.
@@ -177,6 +144,7 @@ func (d *droppedError) Unwrap() error { return d.err }
 // Options.HandshakeTimeout, the time a person takes to answer a question not counted.
 func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, error) {
 	clock := newHandshakeClock(a.o.handshake(), func() { conn.Close() })
+	a.keys.begin(ctx, a.t, clock)
 	defer clock.stop()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()

@@ -1,21 +1,17 @@
 package transport
 
 import (
-	"bytes"
-	"errors"
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
-	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/internal/sshconfig"
@@ -23,186 +19,236 @@ import (
 
 // hostKeys decides about one machine's host key.
 type hostKeys struct {
-	s      *sshconfig.Settings
-	o      Options
-	lookup string // host:port that known_hosts is asked for
-	db     *knownhosts.HostKeyDB
-	log    *slog.Logger
+	s       *sshconfig.Settings
+	o       Options
+	lookup  string // host:port that known_hosts is asked for
+	bare    string // host:22, where ssh looks next, or ""
+	known   *knownFiles
+	revoked map[string]string // where a key of RevokedHostKeys stands, by its bytes
+	log     *slog.Logger
+	target  Target
+	ask     func(Prompt) (string, error) // puts a question to a person
 
-	refused error // the reason the last check failed
-	passed  bool  // a key was accepted
+	refused  error  // the reason the last check failed
+	passed   bool   // a key was accepted
+	accepted string // its bytes
+	found    string // what it is, and what knows it
 }
 
-// newHostKeys reads the known_hosts files that are there.
+// newHostKeys reads the files of host keys that are there. errors.Is(err, ErrHostKey) says that they
+// leave no key that could be accepted.
 func newHostKeys(s *sshconfig.Settings, o Options) (*hostKeys, error) {
 	h := &hostKeys{s: s, o: o, lookup: net.JoinHostPort(s.Host, strconv.Itoa(s.Port)), log: o.logger()}
 	if s.HostKeyAlias != "" {
 		// An alias stands for the machine whatever its port is.
 		h.lookup = net.JoinHostPort(s.HostKeyAlias, "22")
+	} else if s.Port != 22 {
+		h.bare = net.JoinHostPort(s.Host, "22")
 	}
-	var files []string
-	for _, f := range slices.Concat(s.UserKnownHosts, s.GlobalKnownHosts) {
-		if ok, err := isFile(f); !ok {
-			if !errors.Is(err, os.ErrNotExist) && f != os.DevNull {
-				h.log.Warn("known hosts file is not used", "file", f, "error", err)
-			}
-			continue
-		}
-		if _, err := knownhosts.NewDB(f); err != nil {
-			h.log.Warn("known hosts file is not used", "file", f, "error", err)
-			continue
-		}
-		files = append(files, f)
+	var err error
+	if h.revoked, err = readRevoked(s.RevokedHostKeys); err != nil {
+		return nil, err
 	}
-	db, err := knownhosts.NewDB(files...)
+	h.known, err = readKnown(slices.Concat(s.UserKnownHosts, s.GlobalKnownHosts), h.log)
 	if err != nil {
-		return nil, fmt.Errorf("reading known hosts: %w", err)
+		return nil, err
 	}
-	h.db = db
 	return h, nil
 }
 
+// lookups returns what known_hosts is asked for, in order.
+func (h *hostKeys) lookups() []string {
+	if h.bare == "" {
+		return []string{h.lookup}
+	}
+	return []string{h.lookup, h.bare}
+}
+
 // algorithms orders host key algorithms: first those that the known keys of this very host can
-// answer to, since any other would look like a changed key, then the rest. Certificates are asked
-// for only where a CA is on record: a server that offers one to a client without cannot be checked.
+// answer to, since any other would look like a changed key, then the rest. Certificates come first
+// where a CA is on record and last where none is: then they prove nothing but the key in them.
 func (h *hostKeys) algorithms() []string {
-	var plain []string
-	for _, a := range ssh.SupportedAlgorithms().HostKeys {
-		if !strings.Contains(a, "-cert-") {
+	able := slices.Concat(ssh.SupportedAlgorithms().HostKeys, ssh.InsecureAlgorithms().HostKeys)
+	// The configuration can order, leave out, and ask for what is off by default.
+	allowed := ssh.SupportedAlgorithms().HostKeys
+	if len(h.s.HostKeyAlgorithms) > 0 {
+		allowed = choose(h.s.HostKeyAlgorithms, able)
+	}
+	var certs, plain []string
+	for _, a := range allowed {
+		if strings.Contains(a, "-cert-") {
+			certs = append(certs, a)
+		} else {
 			plain = append(plain, a)
 		}
 	}
-	// The configuration can order, leave out, and ask for what is off by default.
-	able := slices.Concat(ssh.SupportedAlgorithms().HostKeys, ssh.InsecureAlgorithms().HostKeys)
-	if len(h.s.HostKeyAlgorithms) > 0 {
-		plain = nil
-		for _, a := range h.s.HostKeyAlgorithms {
-			if slices.Contains(able, a) && !strings.Contains(a, "-cert-") {
-				plain = append(plain, a)
-			}
+	var first []string
+	authority := false
+	for _, lookup := range h.lookups() {
+		if len(first) > 0 || authority {
+			break
 		}
+		// Which kind of key a CA signs does not follow from its own.
+		authority = slices.ContainsFunc(h.known.lines(lookup), func(k knownKey) bool { return k.authority })
+		first = choose(h.known.db.HostKeyAlgorithms(lookup), plain)
 	}
-	var algos []string
-	for _, a := range h.db.HostKeyAlgorithms(h.lookup) {
-		if slices.Contains(plain, a) || strings.Contains(a, "-cert-") && slices.Contains(able, a) {
-			algos = append(algos, a)
-		}
+	plain = append(first, slices.DeleteFunc(plain, func(a string) bool { return slices.Contains(first, a) })...)
+	if authority {
+		return append(certs, plain...)
 	}
-	for _, a := range plain {
-		if !slices.Contains(algos, a) {
-			algos = append(algos, a)
-		}
-	}
-	return algos
+	return append(plain, certs...)
 }
 
-// check is an ssh.HostKeyCallback.
+// begin readies h for one handshake, whose clock stands still while a person is asked.
+func (h *hostKeys) begin(ctx context.Context, t Target, clock *handshakeClock) {
+	h.target = t
+	h.ask = func(p Prompt) (string, error) {
+		defer clock.pause()()
+		return h.o.Ask(ctx, p)
+	}
+}
+
+// check is an ssh.HostKeyCallback. It is called again whenever keys are exchanged again.
 func (h *hostKeys) check(_ string, remote net.Addr, key ssh.PublicKey) error {
-	err := h.judge(remote, key)
-	h.refused, h.passed = err, err == nil
-	return err
+	started, blob := time.Now(), string(key.Marshal())
+	if h.passed && h.accepted == blob {
+		return nil
+	}
+	h.refused = h.judge(remote, key)
+	h.passed, h.accepted = h.refused == nil, blob
+	h.o.step(Step{Target: h.target, Name: StepHostKey, Value: h.found, Err: h.refused, Took: time.Since(started)})
+	return h.refused
 }
 
 func (h *hostKeys) judge(remote net.Addr, key ssh.PublicKey) error {
-	err := h.db.HostKeyCallback()(h.lookup, netAddr(remote), key)
-	if err == nil {
-		return nil
+	e := &HostKeyError{Host: knownhosts.Normalize(h.lookup), Addr: remote.String()}
+	of := func(k ssh.PublicKey) {
+		key = k
+		e.KeyType, e.Fingerprint = k.Type(), ssh.FingerprintSHA256(k)
 	}
-	e := &HostKeyError{
-		Host: knownhosts.Normalize(h.lookup), Addr: remote.String(),
-		KeyType: key.Type(), Fingerprint: ssh.FingerprintSHA256(key),
-	}
-	var revoked *xknownhosts.RevokedError
-	var known *xknownhosts.KeyError
-	switch {
-	case errors.As(err, &revoked):
-		e.Revoked = true
-		e.Known = []string{place(revoked.Revoked)}
+	of(key)
+	if where := h.isRevoked(key); where != "" {
+		e.Revoked, e.Known = true, []string{where}
 		return e
-	case errors.As(err, &known) && len(known.Want) > 0:
-		e.Changed = true
-		for _, k := range known.Want {
-			e.Known = append(e.Known, place(k))
-		}
-		e.Record = fmt.Sprintf("ssh-keygen -R %s -f %s", word(e.Host), word(known.Want[0].Filename))
-		return e
-	case !errors.As(err, &known):
-		return &both{fmt.Errorf("host key of %s: %s", e.Host, display.Said(err.Error())), ErrHostKey}
 	}
-	if h.s.StrictHostKey == "accept-new" && len(h.s.UserKnownHosts) > 0 {
-		if err := h.record(h.s.UserKnownHosts[0], remote, key); err != nil {
-			return &both{fmt.Errorf("recording the host key of %s: %w", e.Host, err), ErrHostKey}
+	if cert, ok := key.(*ssh.Certificate); ok {
+		where, err := h.certified(remote, cert)
+		if err == nil {
+			h.accept(e, "signed by the authority in "+where)
+			return nil
 		}
-		h.log.Info("recorded a new host key", "host", e.Host, "type", e.KeyType, "fingerprint", e.Fingerprint)
-		return nil
+		// As with ssh, a certificate that proves nothing leaves the key in it, which may be known.
+		h.log.Debug("the host's certificate is not used", "host", display.Quote(e.Host), "error", display.Said(err.Error()))
+		of(cert.Key)
+	}
+	for _, lookup := range h.lookups() {
+		for _, k := range h.known.lines(lookup) {
+			if !k.authority && string(k.Marshal()) == string(key.Marshal()) {
+				h.accept(e, "known from "+k.place)
+				return nil
+			}
+			if !k.authority && lookup == h.lookup {
+				e.Changed = true
+				e.Known = append(e.Known, k.place)
+			}
+		}
+		if e.Changed {
+			file := e.Known[0][:strings.LastIndexByte(e.Known[0], ':')]
+			e.Record = fmt.Sprintf("ssh-keygen -R %s -f %s", word(e.Host), word(file))
+			return e
+		}
 	}
 	e.Record = h.recordCommand()
-	return e
+	return h.unknown(e, key)
 }
 
-// recordCommand is the ssh command that records the key the way this connection would look for it.
-func (h *hostKeys) recordCommand() string {
-	args := []string{"ssh"}
-	if h.o.ConfigFile != "" {
-		args = append(args, "-F", word(h.o.ConfigFile))
-	}
-	for _, kv := range h.o.Options {
-		args = append(args, "-o", word(kv))
-	}
-	args = append(args, "-o", "StrictHostKeyChecking=accept-new")
-	if h.s.Port != 22 {
-		args = append(args, "-p", strconv.Itoa(h.s.Port))
-	}
-	if h.s.User != "" {
-		args = append(args, "-l", word(h.s.User))
-	}
-	return strings.Join(append(args, word(h.s.Alias), "true"), " ")
+func (h *hostKeys) accept(e *HostKeyError, how string) {
+	h.found = display.Quote(fmt.Sprintf("%s %s, %s", e.KeyType, e.Fingerprint, how))
 }
 
-// record appends key to file, unless another process did so since it was read. The lock makes two
-// of us agree; ssh itself appends without one, in a single write, as this does.
-func (h *hostKeys) record(file string, remote net.Addr, key ssh.PublicKey) (err error) {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return err
+// isRevoked returns where a key, or for a certificate its key or authority, is marked as revoked.
+func (h *hostKeys) isRevoked(key ssh.PublicKey) string {
+	keys := []ssh.PublicKey{key}
+	if cert, ok := key.(*ssh.Certificate); ok {
+		keys = append(keys, cert.Key, cert.SignatureKey)
 	}
-	f, err := os.OpenFile(file, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := lockFile(f); err != nil {
-		return err
-	}
-	var known *xknownhosts.KeyError
-	if db, err := knownhosts.NewDB(file); err == nil {
-		switch err := db.HostKeyCallback()(h.lookup, netAddr(remote), key); {
-		case err == nil:
-			return nil
-		case errors.As(err, &known) && len(known.Want) > 0:
-			return errors.New("another key was recorded at the same time")
+	for _, k := range keys {
+		if where := h.revoked[string(k.Marshal())]; where != "" {
+			return where
+		}
+		if _, whole := k.(*ssh.Certificate); whole {
+			continue
+		}
+		if where := h.known.revoked(h.lookup, k); where != "" {
+			return where
 		}
 	}
-	host := knownhosts.Normalize(h.lookup)
-	if h.s.HashKnownHosts {
-		host = xknownhosts.HashHostname(host)
-	}
-	line := host + " " + strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))) + "\n"
-	if !endsLine(f) {
-		line = "\n" + line
-	}
-	_, err = f.WriteString(line)
-	return err
+	return ""
 }
 
-// endsLine reports whether f is empty or ends in a newline.
-func endsLine(f *os.File) bool {
-	fi, err := f.Stat()
-	if err != nil || fi.Size() == 0 {
-		return true
+// certified returns where the authority that signed a host's certificate is on record.
+func (h *hostKeys) certified(remote net.Addr, cert *ssh.Certificate) (string, error) {
+	if allowed := h.s.CASignatureAlgorithms; len(allowed) > 0 && !slices.Contains(allowed, cert.Signature.Format) {
+		return "", fmt.Errorf("it is signed with %s, which CASignatureAlgorithms leaves out", cert.Signature.Format)
 	}
-	last := make([]byte, 1)
-	_, err = f.ReadAt(last, fi.Size()-1)
-	return err == nil && last[0] == '\n'
+	var err error
+	for _, lookup := range h.lookups() {
+		if err = h.known.db.HostKeyCallback()(lookup, netAddr(remote), cert); err != nil {
+			continue
+		}
+		for _, at := range h.lookups() {
+			for _, k := range h.known.lines(at) {
+				if k.authority && string(k.Marshal()) == string(cert.SignatureKey.Marshal()) {
+					return k.place, nil
+				}
+			}
+		}
+		return "known_hosts", nil
+	}
+	return "", err
+}
+
+// unknown decides about a key of a machine that no line speaks of. e is what there is to say.
+func (h *hostKeys) unknown(e *HostKeyError, key ssh.PublicKey) error {
+	switch {
+	case h.s.StrictHostKey == "accept-new":
+	case h.s.StrictHostKey == "ask" && h.o.Ask != nil && !h.s.BatchMode:
+		if yes, err := h.confirmed(e); err != nil {
+			return &both{fmt.Errorf("%w (asking failed: %s)", e, display.Said(err.Error())), err}
+		} else if !yes {
+			return e
+		}
+	default:
+		return e
+	}
+	if len(h.s.UserKnownHosts) == 0 {
+		h.accept(e, "accepted, and recorded nowhere, for UserKnownHostsFile names no file")
+		return nil
+	}
+	file := h.s.UserKnownHosts[0]
+	if err := h.record(file, key); err != nil {
+		return &both{fmt.Errorf("recording the host key of %s: %w", display.Quote(e.Host), err), ErrHostKey}
+	}
+	h.log.Info("recorded a new host key", "host", display.Quote(e.Host), "type", e.KeyType, "fingerprint", e.Fingerprint, "file", file)
+	h.accept(e, "new, and recorded in "+file)
+	return nil
+}
+
+// confirmed asks a person whether a key is the machine's.
+func (h *hostKeys) confirmed(e *HostKeyError) (bool, error) {
+	host := display.Said(h.s.Alias)
+	if e.Host != h.s.Alias {
+		host += " (" + display.Said(e.Host) + ")"
+	}
+	// It is no Confirm: the fingerprint, from wherever else it is known, is the better answer.
+	answer, err := h.ask(Prompt{Text: fmt.Sprintf(
+		"The host key of %s at %s is not known yet.\n%s key fingerprint: %s\nAnswer yes to record it and go on, or paste the fingerprint you expect (yes/no/fingerprint): ",
+		host, display.Said(e.Addr), display.Said(e.KeyType), e.Fingerprint)})
+	if err != nil {
+		return false, err
+	}
+	answer = strings.TrimSpace(answer)
+	return strings.EqualFold(answer, "yes") || answer == e.Fingerprint, nil
 }
 
 // netAddr is addr in the form that known hosts are looked up with. A connection through a command
@@ -212,26 +258,4 @@ func netAddr(addr net.Addr) net.Addr {
 		return &net.TCPAddr{IP: net.IPv4zero}
 	}
 	return addr
-}
-
-func place(k xknownhosts.KnownKey) string { return k.Filename + ":" + strconv.Itoa(k.Line) }
-
-// word quotes s for a shell, if it has to be.
-func word(s string) string {
-	safe := func(r rune) bool {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("@%+=:,./_-~", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !safe(r) }) {
-		return s
-	}
-	if runtime.GOOS == "windows" {
-		return `"` + s + `"`
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// publicKey reads the first authorized_keys line of data.
-func publicKey(data []byte) (ssh.PublicKey, string, error) {
-	key, comment, _, _, err := ssh.ParseAuthorizedKey(bytes.TrimSpace(data))
-	return key, comment, err
 }

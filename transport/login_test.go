@@ -76,7 +76,8 @@ func TestReport18Zed28601AKeyAndThenAQuestion(t *testing.T) {
 	if len(who.asked) != 1 || who.asked[0] != (Prompt{Text: want}) {
 		t.Errorf("asked %+v", who.asked)
 	}
-	if n := len(steps); n == 0 || steps[n-1].Name != StepLogin || !strings.Contains(steps[n-1].Value, "keyboard-interactive") {
+	login := slices.IndexFunc(steps, func(s Step) bool { return s.Name == StepLogin })
+	if login < 0 || !strings.Contains(steps[login].Value, "keyboard-interactive") {
 		t.Errorf("steps %+v", steps)
 	}
 	// Nobody to ask: what is missing is said.

@@ -128,14 +128,26 @@ func (c *proxyConn) end(patience time.Duration) {
 // Read fails with what the command wrote to its standard error, where it ends.
 func (c *proxyConn) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
-	if err != nil {
-		// What it had to say is complete when it is gone.
-		c.end(lastWords)
-		if text := c.words.String(); text != "" {
-			err = fmt.Errorf("%w; ProxyCommand said: %s", err, display.Said(text))
-		}
+	return n, c.ended(err)
+}
+
+// Write fails as Read does: which of the two meets the end first is chance.
+func (c *proxyConn) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	return n, c.ended(err)
+}
+
+// ended adds the command's last words to an error, or returns nil for nil.
+func (c *proxyConn) ended(err error) error {
+	if err == nil {
+		return nil
 	}
-	return n, err
+	// What it had to say is complete when it is gone.
+	c.end(lastWords)
+	if text := c.words.String(); text != "" {
+		err = fmt.Errorf("%w; ProxyCommand said: %s", err, display.Said(text))
+	}
+	return err
 }
 
 func (c *proxyConn) Close() error {

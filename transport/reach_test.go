@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,30 @@ func TestAProxyCommandCarriesTheConnection(t *testing.T) {
 			t.Errorf("a command that hangs: %v", err)
 		}
 	})
+}
+
+// TestWhatAProxyCommandSaidIsToldByWhoeverMeetsItsEnd has a command that is gone before anything is
+// written to it.
+func TestWhatAProxyCommandSaidIsToldByWhoeverMeetsItsEnd(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: the command is one of sh")
+	}
+	noLeaks(t)
+	p, err := proxyShell("echo no route today >&2; exec <&-; exit 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := startProxy(p, "host:22")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for end := time.Now().Add(20 * time.Second); err == nil && time.Now().Before(end); {
+		_, err = c.Write([]byte("SSH-2.0-x\r\n"))
+	}
+	if err == nil || !strings.Contains(err.Error(), "no route today") || !dropped(err) {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestAProxyJumpIsOneConnectionInAnother(t *testing.T) {

@@ -44,6 +44,7 @@ type app struct {
 
 	started bool // the arguments were understood and a verb is running
 	profile *profile.Profile
+	trace   func(transport.Step) // is told the steps of reaching a target; may be nil
 	log     *slog.Logger
 }
 
@@ -120,7 +121,7 @@ func (a *app) command() *cobra.Command {
 	f.DurationVar(&a.timeout, "timeout", 0, "give up after this `DURATION`, such as 90s; 0 never does")
 	a.ssh.register(root)
 	root.AddCommand(a.inspectCommand(), a.validateCommand(), a.pinCommand(), a.pushCommand(), a.statusCommand(),
-		a.verifyCommand(), a.pruneCommand(), a.storeCommand(), a.demoCommand(), a.versionCommand())
+		a.verifyCommand(), a.pruneCommand(), a.doctorCommand(), a.storeCommand(), a.demoCommand(), a.versionCommand())
 	return root
 }
 

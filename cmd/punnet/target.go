@@ -77,7 +77,8 @@ func (a *app) connect(ctx context.Context, t transport.Target) (transport.Conn, 
 	}
 	return transport.Dial(ctx, t, transport.Options{
 		ConfigFile: a.ssh.configFile, IdentityFiles: a.ssh.identityFiles,
-		User: a.ssh.user, Port: a.ssh.port, Options: a.ssh.options, Log: a.log, Ask: a.asks(),
+		User: a.ssh.user, Port: a.ssh.port, Options: a.ssh.options, Log: a.log,
+		Ask: a.asks(), Trace: a.trace,
 	})
 }
 
