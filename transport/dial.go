@@ -52,6 +52,7 @@ type attempt struct {
 	jumps  []string // the machines to go through
 	depth  int
 	under  func() // closes what the connection runs over
+	heard  *greeting
 	banner bool
 }
 
@@ -81,8 +82,8 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 	}
 	for n := 1; ; n++ {
 		c, err := a.connect(ctx)
-		var dropped *droppedError
-		if err == nil || n == dialAttempts || !errors.As(err, &dropped) {
+		dropped, ok := errors.AsType[*droppedError](err)
+		if !ok || n == dialAttempts || dropped.penalised() {
 			return c, err
 		}
 		o.logger().Info("the server dropped the connection before it began; trying again", "target", t.String(), "attempt", n)
@@ -179,14 +180,6 @@ func (a *attempt) unreachable(ctx context.Context, err error) error {
 	return e
 }
 
-// droppedError is a connection that ended before the server had said who it is.
-type droppedError struct{ err error }
-
-func (d *droppedError) Error() string {
-	return "the server closed the connection before the handshake: " + display.Said(d.err.Error())
-}
-func (d *droppedError) Unwrap() error { return d.err }
-
 // handshake speaks SSH over conn until the account has let us in. It ends when ctx does and after
 // Options.HandshakeTimeout, the time a person takes to answer a question not counted.
 func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, error) {
@@ -197,7 +190,8 @@ func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, er
 	ring := newKeyring(ctx, a.s, a.o, clock)
 	defer ring.agent.close()
 	cfg := a.clientConfig(ctx, ring)
-	c, chans, reqs, err := ssh.NewClientConn(conn, a.addr, cfg)
+	a.heard = &greeting{Conn: conn}
+	c, chans, reqs, err := ssh.NewClientConn(a.heard, a.addr, cfg)
 	if err == nil && stop() && clock.stop() {
 		a.o.logger().Debug("connected", "target", a.t.String(), "address", a.addr, "user", a.s.User, "server", display.Quote(string(c.ServerVersion())))
 		return ssh.NewClient(c, chans, reqs), nil
@@ -221,8 +215,9 @@ func (a *attempt) refused(ctx context.Context, clock *handshakeClock, ring *keyr
 	case a.keys.refused != nil:
 		return a.fail(op, ErrHostKey, a.keys.refused)
 	case !a.keys.passed && dropped(err):
-		e := a.fail(op, ErrLost, &droppedError{err})
-		e.Advice = "too many connections at once, or a server that has had enough of this address, end so; wait and try again"
+		d := &droppedError{a.heard.words(), err}
+		e := a.fail(op, ErrLost, d)
+		e.Advice = d.advice()
 		return e
 	case !a.keys.passed:
 		return a.fail(op, ErrProtocol, errors.New(display.Said(err.Error())))

@@ -42,6 +42,7 @@ type sshConn struct {
 	mu    sync.Mutex
 	cause error // why the connection was given up
 	over  bool
+	live  int // channels for commands that the server opened and has not closed
 }
 
 // NewConn returns a Conn over a client that the caller made and goes on owning: Close frees what
@@ -126,7 +127,7 @@ func (c *sshConn) giveUp(kind, err error) {
 }
 
 // lost returns why the connection ended, or err, which says that it did, in this package's terms.
-func (c *sshConn) lost(op string, err error) error {
+func (c *sshConn) lost(op string, err error) *Error {
 	select {
 	case <-c.closed:
 		return c.newError(op, ErrClosed, nil)
@@ -293,13 +294,14 @@ func (c *sshConn) session(ctx context.Context, op, request string, payload []byt
 func (c *sshConn) openSession(op, request string, payload []byte, refused error, abandoned <-chan struct{}) (*opened, error) {
 	ch, reqs, err := c.client.OpenChannel("session", nil)
 	if err != nil {
-		var no *ssh.OpenChannelError
-		if errors.As(err, &no) {
-			e := c.newError(op, ErrRefused, fmt.Errorf("no channel: %s", display.Said(no.Message)))
+		if no, ok := errors.AsType[*ssh.OpenChannelError](err); ok {
+			e := c.newError(op, ErrRefused, &both{fmt.Errorf("no channel: %s", display.Said(no.Message)), no})
 			e.Advice = "other sessions may use up what the server allows (MaxSessions); try again when they ended"
 			return nil, e
 		}
-		return nil, c.lost(op, err)
+		e := c.lost(op, err)
+		e.early = true
+		return nil, e
 	}
 	stop := make(chan struct{})
 	defer close(stop)

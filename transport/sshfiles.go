@@ -44,13 +44,8 @@ func (c *sshConn) Files(ctx context.Context) (FS, error) {
 
 // openFiles opens a channel and speaks SFTP's opening words on it.
 func (c *sshConn) openFiles(ctx context.Context) (*sftpClient, error) {
-	release, err := c.acquire(ctx, "files")
+	o, release, err := c.channel(ctx, "files", "subsystem", ssh.Marshal(struct{ Name string }{"sftp"}), ErrNoFiles)
 	if err != nil {
-		return nil, err
-	}
-	o, err := c.session(ctx, "files", "subsystem", ssh.Marshal(struct{ Name string }{"sftp"}), ErrNoFiles)
-	if err != nil {
-		release()
 		return nil, err
 	}
 	finished := make(chan struct{})

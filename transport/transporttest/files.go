@@ -29,7 +29,12 @@ func (s *Server) HostKey() ssh.PublicKey { return s.hostKey.PublicKey() }
 func (s *Server) Dir() string { return s.dir }
 
 // Home returns an account's home directory.
-func (s *Server) Home(account string) string { return filepath.Join(s.dir, "home", account) }
+func (s *Server) Home(account string) string {
+	return filepath.Join(s.root(account), filepath.FromSlash(s.accounts[account].Chroot))
+}
+
+// root returns what is "/" for an account with a Chroot, and the home of any other.
+func (s *Server) root(account string) string { return filepath.Join(s.dir, "home", account) }
 
 // KeyFile returns the file of the client key that every account accepts.
 func (s *Server) KeyFile() string { return filepath.Join(s.dir, "id") }
