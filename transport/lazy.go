@@ -151,7 +151,11 @@ func (l *lazyConn) call(parent context.Context) error {
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-		err = ctx.Err()
+		select {
+		case err = <-done: // its end is what ended ctx
+		default:
+			err = ctx.Err()
+		}
 	}
 	switch {
 	case err == nil:

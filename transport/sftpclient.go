@@ -153,7 +153,7 @@ func (c *sftpClient) writeLoop() {
 			break
 		}
 		if _, err := c.out.Write(buf); err != nil {
-			c.fail(fmt.Errorf("writing to the SFTP server: %w", err))
+			c.fail(&both{fmt.Errorf("writing to the SFTP server: %w", cutOff(err)), ErrLost})
 			return
 		}
 		c.watch.moved()
@@ -174,7 +174,7 @@ func (c *sftpClient) readLoop() {
 func (c *sftpClient) readReply() error {
 	var head [9]byte // length, type, id
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
-		return &both{fmt.Errorf("the SFTP server ended: %w", err), ErrLost}
+		return &both{fmt.Errorf("the SFTP server ended: %w", cutOff(err)), ErrLost}
 	}
 	size, id := binary.BigEndian.Uint32(head[:]), binary.BigEndian.Uint32(head[5:])
 	c.watch.moved()
@@ -188,11 +188,20 @@ func (c *sftpClient) readReply() error {
 	}
 	data := make([]byte, size-5)
 	if _, err := io.ReadFull(c.in, data); err != nil {
-		return &both{fmt.Errorf("the SFTP server ended within a reply: %w", err), ErrLost}
+		return &both{fmt.Errorf("the SFTP server ended within a reply: %w", cutOff(err)), ErrLost}
 	}
 	c.watch.owe(-1)
 	waiting.reply <- &reply{kind: head[4], data: data}
 	return nil
+}
+
+// cutOff keeps the end of the connection from being taken for the end of a file, which io.EOF means
+// to whoever reads one.
+func cutOff(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // start sends a request, built by fill after its header, and returns the call to wait for. A reply

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -71,6 +72,9 @@ func (c *sshConn) openFiles(ctx context.Context) (*sftpClient, error) {
 	})
 	files, err := c.greet(ctx, o.ch, hangUp)
 	if err != nil {
+		if isEnd(err) && c.isDead() {
+			return nil, c.lost("files", err)
+		}
 		return nil, c.greetError(ctx, err, words)
 	}
 	// The client's loops end when it does; Close waits for them.
@@ -117,6 +121,25 @@ func (c *sshConn) greet(ctx context.Context, ch ssh.Channel, hangUp func()) (*sf
 	}()
 	return nil, err
 }
+
+// isDead reports whether it is the whole connection that ended, as an end of one of its channels can
+// be the first sign of. What a borrowed connection does is not known.
+func (c *sshConn) isDead() bool {
+	if !c.owned {
+		return false
+	}
+	sign := time.NewTimer(endGrace)
+	defer sign.Stop()
+	select {
+	case <-c.dead:
+		return true
+	case <-sign.C:
+		return false
+	}
+}
+
+// endGrace is how long the end of a connection may take to be known after that of its channels.
+const endGrace = 100 * time.Millisecond
 
 // greetError says why there is no SFTP.
 func (c *sshConn) greetError(ctx context.Context, err error, w *words) error {

@@ -65,8 +65,13 @@ func (s *Server) Config() string {
 
 // Client connects to an account as a program that has its own SSH connection would.
 func (s *Server) Client(ctx context.Context, account string) (*ssh.Client, error) {
+	return s.ClientAt(ctx, s.Addr(), account)
+}
+
+// ClientAt is Client by way of another address, where something stands that leads to the server.
+func (s *Server) ClientAt(ctx context.Context, addr, account string) (*ssh.Client, error) {
 	var d net.Dialer
-	nc, err := d.DialContext(ctx, "tcp", s.Addr())
+	nc, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}

@@ -326,9 +326,10 @@ func (s *Server) serve(nc net.Conn) {
 			_ = c.Reject(ssh.Prohibited, "too many sessions")
 			continue
 		}
+		free := sync.OnceFunc(func() { <-slots })
 		sessions.Go(func() {
-			defer func() { <-slots }()
-			s.session(c, s.accounts[sc.User()])
+			defer free()
+			s.session(c, s.accounts[sc.User()], free)
 		})
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// session serves one channel: one command or the SFTP subsystem.
-func (s *Server) session(nc ssh.NewChannel, a Account) {
+// session serves one channel: one command or the SFTP subsystem. It calls free before it says that
+// the channel is over, so that a client that waits for that word finds room for another.
+func (s *Server) session(nc ssh.NewChannel, a Account, free func()) {
 	ch, reqs, err := nc.Accept()
 	if err != nil {
 		return
@@ -43,6 +44,7 @@ func (s *Server) session(nc ssh.NewChannel, a Account) {
 			started = true
 			running.Go(func() {
 				serve()
+				free()
 				ch.Close()
 			})
 		}
