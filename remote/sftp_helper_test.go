@@ -86,7 +86,8 @@ func inProcessTarget(t *testing.T, f transporttest.Faults) *sftpTarget {
 }
 
 // opensshTarget starts sshd and its sftp-server, for the current user, in a directory of the test's.
-func opensshTarget(t *testing.T) *sftpTarget {
+// Lines of sshd_config win over the usual ones.
+func opensshTarget(t *testing.T, lines ...string) *sftpTarget {
 	t.Helper()
 	sshd := sftpTool(t, "sshd", "/usr/sbin/sshd", "/usr/local/sbin/sshd")
 	if os.Geteuid() == 0 && os.MkdirAll("/run/sshd", 0o755) != nil {
@@ -97,7 +98,7 @@ func opensshTarget(t *testing.T) *sftpTarget {
 	must(t, err)
 	addr := l.Addr().(*net.TCPAddr)
 	must(t, l.Close())
-	ssh := opensshFiles(t, dir, home, addr.Port)
+	ssh := opensshFiles(t, dir, home, addr.Port, lines)
 	cmd := exec.Command(sshd, "-D", "-e", "-f", filepath.Join(dir, "sshd_config"))
 	must(t, cmd.Start())
 	t.Cleanup(func() {
@@ -118,7 +119,7 @@ func opensshTarget(t *testing.T) *sftpTarget {
 }
 
 // opensshFiles writes keys and both sides' configurations, and returns the client's.
-func opensshFiles(t *testing.T, dir, home string, port int) string {
+func opensshFiles(t *testing.T, dir, home string, port int, lines []string) string {
 	t.Helper()
 	server := sftpTool(t, "sftp-server", "/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server",
 		"/usr/libexec/sftp-server", "/usr/lib/ssh/sftp-server")
@@ -135,9 +136,9 @@ func opensshFiles(t *testing.T, dir, home string, port int) string {
 		must(t, os.WriteFile(file, fmt.Appendf(nil, format, args...), 0o600))
 		return file
 	}
-	put("sshd_config", "ListenAddress 127.0.0.1\nPort %d\nHostKey %[2]s/host\nPidFile none\nUsePAM no\nStrictModes no\n"+
-		"AuthorizedKeysFile %[2]s/id.pub\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\n"+
-		"MaxStartups 100\nSubsystem sftp %[3]s -d %[4]s\n", port, dir, server, home)
+	put("sshd_config", "%s\nSetEnv HOME=%[5]s\nListenAddress 127.0.0.1\nPort %[2]d\nHostKey %[3]s/host\nPidFile none\nUsePAM no\nStrictModes no\n"+
+		"AuthorizedKeysFile %[3]s/id.pub\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\n"+
+		"MaxStartups 100\nSubsystem sftp %[4]s -d %[5]s\n", strings.Join(lines, "\n"), port, dir, server, home)
 	hostKey, err := os.ReadFile(filepath.Join(dir, "host.pub"))
 	must(t, err)
 	known := put("known_hosts", "[127.0.0.1]:%d %s", port, hostKey)

@@ -220,7 +220,12 @@ func (a *attempt) refused(ctx context.Context, clock *handshakeClock, ring *keyr
 		e.Advice = d.advice()
 		return e
 	case !a.keys.passed:
-		return a.fail(op, ErrProtocol, errors.New(display.Said(err.Error())))
+		e := a.fail(op, ErrProtocol, errors.New(display.Said(err.Error())))
+		if words := a.heard.words(); words != "" {
+			e.Err = fmt.Errorf("%w; the server said: %s", e.Err, display.Said(words))
+			e.Advice = "check that it is an SSH server that listens at " + a.addr
+		}
+		return e
 	case dropped(err):
 		return a.fail(op, ErrLost, fmt.Errorf("the server closed the connection during authentication: %s", display.Said(err.Error())))
 	}

@@ -45,7 +45,7 @@ func (c *sshConn) Files(ctx context.Context) (FS, error) {
 
 // openFiles opens a channel and speaks SFTP's opening words on it.
 func (c *sshConn) openFiles(ctx context.Context) (*sftpClient, error) {
-	o, release, err := c.channel(ctx, "files", "subsystem", ssh.Marshal(struct{ Name string }{"sftp"}), ErrNoFiles)
+	o, release, err := c.channel(ctx, "files", "subsystem", sftpSubsystem(), ErrNoFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (c *sshConn) openFiles(ctx context.Context) (*sftpClient, error) {
 	})
 	files, err := c.greet(ctx, o.ch, hangUp)
 	if err != nil {
-		if isEnd(err) && c.isDead() {
+		if isEnd(err) && c.isDead(ctx) {
 			return nil, c.lost("files", err)
 		}
 		return nil, c.greetError(ctx, err, words)
@@ -123,10 +123,17 @@ func (c *sshConn) greet(ctx context.Context, ch ssh.Channel, hangUp func()) (*sf
 }
 
 // isDead reports whether it is the whole connection that ended, as an end of one of its channels can
-// be the first sign of. What a borrowed connection does is not known.
-func (c *sshConn) isDead() bool {
+// be the first sign of. A borrowed connection shows it by what becomes of another channel.
+func (c *sshConn) isDead(ctx context.Context) bool {
 	if !c.owned {
-		return false
+		o, release, err := c.channel(ctx, "files", "subsystem", sftpSubsystem(), ErrNoFiles)
+		if err == nil {
+			o.ch.Close()
+			go ssh.DiscardRequests(o.reqs)
+			release()
+		}
+		e, ours := errors.AsType[*Error](err)
+		return ours && e.early
 	}
 	sign := time.NewTimer(endGrace)
 	defer sign.Stop()
@@ -137,6 +144,8 @@ func (c *sshConn) isDead() bool {
 		return false
 	}
 }
+
+func sftpSubsystem() []byte { return ssh.Marshal(struct{ Name string }{"sftp"}) }
 
 // endGrace is how long the end of a connection may take to be known after that of its channels.
 const endGrace = 100 * time.Millisecond
