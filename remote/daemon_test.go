@@ -15,8 +15,8 @@ import (
 )
 
 // account has a server that is started by the words it returns find root with this home and login
-// shell, in a mount namespace of its own.
-func account(t *testing.T, home, shell string) []string {
+// shell, and the programs to hide empty, in a mount namespace of its own.
+func account(t *testing.T, home, shell string, hide ...string) []string {
 	t.Helper()
 	needRoot(t)
 	passwd, err := os.ReadFile("/etc/passwd")
@@ -24,7 +24,11 @@ func account(t *testing.T, home, shell string) []string {
 	mine := filepath.Join(t.TempDir(), "passwd")
 	line := "root:x:0:0:root:" + strings.ReplaceAll(home, "$", "$$") + ":" + shell
 	must(t, os.WriteFile(mine, regexp.MustCompile(`(?m)^root:.*$`).ReplaceAll(passwd, []byte(line)), 0o644))
-	by := []string{"unshare", "-m", "/bin/sh", "-c", `mount --bind "$0" /etc/passwd && exec "$@"`, mine}
+	script := `mount --bind "$0" /etc/passwd && `
+	for _, program := range hide {
+		script += "mount --bind /dev/null " + quoted(program) + " && "
+	}
+	by := []string{"unshare", "-m", "/bin/sh", "-c", script + `exec "$@"`, mine}
 	if out, err := exec.Command(by[0], append(by[1:], "true")...).CombinedOutput(); err != nil {
 		testenv.Missing(t, "the right to mount: "+string(out))
 	}
@@ -32,10 +36,10 @@ func account(t *testing.T, home, shell string) []string {
 }
 
 // dropbear starts dropbear for an account with this home and login shell.
-func dropbear(t *testing.T, home, shell string) *sftpTarget {
+func dropbear(t *testing.T, home, shell string, hide ...string) *sftpTarget {
 	t.Helper()
 	bin := sftpTool(t, "dropbear", "/usr/sbin/dropbear")
-	by := account(t, home, shell)
+	by := account(t, home, shell, hide...)
 	addr := freeAddr(t)
 	dir := sftpTemp(t)
 	config := opensshFiles(t, dir, home, addr.Port, nil)

@@ -24,10 +24,7 @@ func TestReport23Compose11677(t *testing.T) {
 				w.result(b, Published)
 				w.result(b, Present)
 				// As many as take several commands, which are under way at once.
-				digests := []bundle.Digest{b.Manifest.Digest()}
-				for i := range 400 {
-					digests = append(digests, bundle.Digest{byte(i), byte(i >> 8), 1})
-				}
+				digests := append([]bundle.Digest{b.Manifest.Digest()}, someDigests(400)...)
 				copies, err := c.Check(t.Context(), digests...)
 				must(t, err)
 				if len(copies) != len(digests) || copies[0].State != Whole || copies[400].State != Absent {
@@ -48,4 +45,13 @@ func TestReport23Compose11677(t *testing.T) {
 			t.Errorf("it made %v", found)
 		}
 	})
+}
+
+// someDigests are digests of nothing.
+func someDigests(n int) []bundle.Digest {
+	all := make([]bundle.Digest, n)
+	for i := range all {
+		all[i] = bundle.Digest{byte(i), byte(i >> 8), 1}
+	}
+	return all
 }

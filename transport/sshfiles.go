@@ -158,7 +158,9 @@ func (c *sshConn) greetError(ctx context.Context, err error, w *words) error {
 	case errors.Is(err, ErrClosed):
 		return c.newError("files", ErrClosed, nil)
 	case errors.Is(err, ErrTimeout):
-		return c.newError("files", ErrTimeout, err)
+		e := c.newError("files", ErrTimeout, err)
+		e.Advice = "see what the account runs in place of an SFTP server: a forced command of the key, or a start file that waits for input"
+		return e
 	}
 	if text := w.String(); text != "" {
 		err = fmt.Errorf("%w; the account said: %s", err, display.Said(text))
