@@ -192,19 +192,6 @@ func TestReport20Rclone1541(t *testing.T) {
 	}
 }
 
-// noiseSkill has a file that does not become smaller when it is packed.
-func noiseSkill(size int) testSkill {
-	noise := make([]byte, size)
-	x := uint32(1)
-	for i := range noise {
-		x ^= x << 13
-		x ^= x >> 17
-		x ^= x << 5
-		noise[i] = byte(x)
-	}
-	return plainSkill().with("noise", string(noise))
-}
-
 // TestReport22Backendai11772: dropbear starts SFTP through the login shell, whose start file printed
 // into the protocol, and the client took the text for the length of a message ("message too long").
 func TestReport22Backendai11772(t *testing.T) {

@@ -147,13 +147,13 @@ func TestReport24Goph13(t *testing.T) {
 	t.Run("sshd", func(t *testing.T) {
 		noLeaks(t)
 		d := startSSHD(t)
-		manyCalls(t, dial(t, d.alias, d.options()))
+		manyCalls(t, dial(t, d.alias, d.options()), 25, "")
 	})
 	for _, n := range []int{1, 2, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			noLeaks(t)
 			s := startServer(t, transporttest.Options{MaxSessions: n})
-			manyCalls(t, borrowed(t, s, "user", Options{}))
+			manyCalls(t, borrowed(t, s, "user", Options{}), 6, "sleep 0.3; ") // longer than asking again takes
 			if s.MostSessions() != n {
 				t.Errorf("%d channels at a time", s.MostSessions())
 			}
@@ -168,11 +168,11 @@ func TestReport24Goph13(t *testing.T) {
 	}
 }
 
-func manyCalls(t *testing.T, c Conn) {
+func manyCalls(t *testing.T, c Conn, calls int, line string) {
 	var wg sync.WaitGroup
-	for i := range 25 {
+	for i := range calls {
 		wg.Go(func() {
-			if out, _, err := run(t.Context(), c, fmt.Sprintf("echo %d", i), ""); err != nil || out != fmt.Sprintln(i) {
+			if out, _, err := run(t.Context(), c, fmt.Sprintf("%secho %d", line, i), ""); err != nil || out != fmt.Sprintln(i) {
 				t.Errorf("%d: %q, %v", i, out, err)
 			}
 		})
