@@ -15,7 +15,7 @@ import (
 const (
 	// openAttempts is how often a channel is asked for that the server refuses while none of ours
 	// stands in its way: other sessions share the connection, or it is still clearing one away.
-	openAttempts = 3
+	openAttempts = 5
 	// openPause is the mean pause before the second attempt; it grows with each.
 	openPause = 100 * time.Millisecond
 )

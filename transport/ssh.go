@@ -209,6 +209,17 @@ func (c *sshConn) begin(op string) (end func(), err error) {
 	return c.wg.Done, nil
 }
 
+// spawn runs f in a goroutine that Close waits for, unless Close waits already.
+func (c *sshConn) spawn(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		go f()
+		return
+	}
+	c.wg.Go(f)
+}
+
 // acquire waits for one of the connection's channels and returns what gives it back.
 func (c *sshConn) acquire(ctx context.Context, op string) (release func(), err error) {
 	// A select alone would now and then take a slot on a Conn that is closed.
@@ -346,11 +357,7 @@ func (c *sshConn) timer() *time.Timer {
 // silent server is dead is for keepAlive to find out. finished is closed when the channel's requests
 // end.
 func (c *sshConn) hangUp(ch ssh.Channel, finished <-chan struct{}) {
-	c.wg.Add(1)
-	go func() {
-		defer c.wg.Done()
-		ch.Close() // can block on a dead link
-	}()
+	c.spawn(func() { ch.Close() }) // can block on a dead link
 	grace := time.NewTimer(closeGrace)
 	defer grace.Stop()
 	select {

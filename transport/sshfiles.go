@@ -63,13 +63,7 @@ func (c *sshConn) openFiles(ctx context.Context) (*sftpClient, error) {
 		defer c.wg.Done()
 		_, _ = io.Copy(words, o.ch.Stderr())
 	}()
-	hangUp := sync.OnceFunc(func() {
-		c.wg.Add(1)
-		go func() {
-			defer c.wg.Done()
-			c.hangUp(o.ch, finished)
-		}()
-	})
+	hangUp := sync.OnceFunc(func() { c.spawn(func() { c.hangUp(o.ch, finished) }) })
 	files, err := c.greet(ctx, o.ch, hangUp)
 	if err != nil {
 		if isEnd(err) && c.isDead(ctx) {
