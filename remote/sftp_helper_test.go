@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -85,40 +86,77 @@ func inProcessTarget(t *testing.T, f transporttest.Faults) *sftpTarget {
 	return &sftpTarget{c, s.Home("user")}
 }
 
-// opensshTarget starts sshd and its sftp-server, for the current user, in a directory of the test's.
-func opensshTarget(t *testing.T) *sftpTarget {
+// opensshTarget is sshd and its sftp-server, for the current user, in a directory of the test's.
+// Lines of sshd_config win over the usual ones.
+func opensshTarget(t *testing.T, lines ...string) *sftpTarget {
+	t.Helper()
+	return newOpenSSH(t, sftpTemp(t), nil, lines...).target(t)
+}
+
+// openSSH is a running sshd.
+type openSSH struct {
+	home   string
+	config string // the client's
+	keys   string // the server's authorized_keys, with one key
+}
+
+// newOpenSSH starts sshd, by way of another program's words if there are any.
+func newOpenSSH(t *testing.T, home string, by []string, lines ...string) *openSSH {
 	t.Helper()
 	sshd := sftpTool(t, "sshd", "/usr/sbin/sshd", "/usr/local/sbin/sshd")
 	if os.Geteuid() == 0 && os.MkdirAll("/run/sshd", 0o755) != nil {
 		testenv.Missing(t, "/run/sshd")
 	}
-	dir, home := sftpTemp(t), sftpTemp(t)
+	dir := sftpTemp(t)
+	addr := freeAddr(t)
+	config := opensshFiles(t, dir, home, addr.Port, lines)
+	serveAt(t, addr, append(slices.Clone(by), sshd, "-D", "-e", "-f", filepath.Join(dir, "sshd_config"))...)
+	return &openSSH{home, config, filepath.Join(dir, "id.pub")}
+}
+
+// target connects.
+func (o *openSSH) target(t *testing.T) *sftpTarget {
+	t.Helper()
+	c, err := transport.Dial(t.Context(), transport.Target{Host: "real"}, transport.Options{ConfigFile: o.config})
+	must(t, err)
+	t.Cleanup(func() { c.Close() })
+	return &sftpTarget{c, o.home}
+}
+
+func freeAddr(t *testing.T) *net.TCPAddr {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	addr := l.Addr().(*net.TCPAddr)
-	must(t, l.Close())
-	ssh := opensshFiles(t, dir, home, addr.Port)
-	cmd := exec.Command(sshd, "-D", "-e", "-f", filepath.Join(dir, "sshd_config"))
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr)
+}
+
+// serveAt runs a server until the test ends, and waits until it listens.
+func serveAt(t *testing.T, addr *net.TCPAddr, words ...string) {
+	t.Helper()
+	cmd := exec.Command(words[0], words[1:]...)
+	var said bytes.Buffer
+	cmd.Stderr, cmd.WaitDelay = &said, time.Second // its children outlive it
 	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s: %s", words[0], said.String())
+		}
 	})
-	for range 100 {
+	for range 200 {
 		if nc, err := net.Dial("tcp", addr.String()); err == nil {
 			nc.Close()
-			break
+			return
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	c, err := transport.Dial(t.Context(), transport.Target{Host: "real"}, transport.Options{ConfigFile: ssh})
-	must(t, err)
-	t.Cleanup(func() { c.Close() })
-	return &sftpTarget{c, home}
+	t.Errorf("%s does not listen", words[0])
 }
 
 // opensshFiles writes keys and both sides' configurations, and returns the client's.
-func opensshFiles(t *testing.T, dir, home string, port int) string {
+func opensshFiles(t *testing.T, dir, home string, port int, lines []string) string {
 	t.Helper()
 	server := sftpTool(t, "sftp-server", "/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server",
 		"/usr/libexec/sftp-server", "/usr/lib/ssh/sftp-server")
@@ -135,9 +173,13 @@ func opensshFiles(t *testing.T, dir, home string, port int) string {
 		must(t, os.WriteFile(file, fmt.Appendf(nil, format, args...), 0o600))
 		return file
 	}
-	put("sshd_config", "ListenAddress 127.0.0.1\nPort %d\nHostKey %[2]s/host\nPidFile none\nUsePAM no\nStrictModes no\n"+
-		"AuthorizedKeysFile %[2]s/id.pub\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\n"+
-		"MaxStartups 100\nSubsystem sftp %[3]s -d %[4]s\n", port, dir, server, home)
+	start := ""
+	if !strings.ContainsAny(home, " $") { // else the login shell, which gets the line, starts at home
+		start = " -d " + home
+	}
+	put("sshd_config", "%s\nSetEnv \"HOME=%[5]s\"\nListenAddress 127.0.0.1\nPort %[2]d\nHostKey %[3]s/host\nPidFile none\nUsePAM no\nStrictModes no\n"+
+		"AuthorizedKeysFile %[3]s/id.pub\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\n"+
+		"MaxStartups 100\nSubsystem sftp %[4]s%[6]s\n", strings.Join(lines, "\n"), port, dir, server, home, start)
 	hostKey, err := os.ReadFile(filepath.Join(dir, "host.pub"))
 	must(t, err)
 	known := put("known_hosts", "[127.0.0.1]:%d %s", port, hostKey)

@@ -172,3 +172,16 @@ func publishOne(t testing.TB, c *Cache, b *bundle.Bundle) Result {
 	}
 	return results[0]
 }
+
+// noiseSkill has a file that does not become smaller when it is packed.
+func noiseSkill(size int) testSkill {
+	noise := make([]byte, size)
+	x := uint32(1)
+	for i := range noise {
+		x ^= x << 13
+		x ^= x >> 17
+		x ^= x << 5
+		noise[i] = byte(x)
+	}
+	return plainSkill().with("noise", string(noise))
+}

@@ -38,6 +38,7 @@ type attempt struct {
 	jumps  []string // the machines to go through
 	depth  int
 	under  func() // closes what the connection runs over
+	heard  *greeting
 	banner bool
 }
 
@@ -71,8 +72,8 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 	}
 	for n := 1; ; n++ {
 		c, err := a.connect(ctx)
-		var dropped *droppedError
-		if err == nil || n == dialAttempts || !errors.As(err, &dropped) {
+		dropped, ok := errors.AsType[*droppedError](err)
+		if !ok || n == dialAttempts || dropped.penalised() {
 			return c, err
 		}
 		o.logger().Info("the server dropped the connection before it began; trying again", "target", t.String(), "attempt", n)
@@ -132,14 +133,6 @@ func (a *attempt) reach(ctx context.Context) (net.Conn, error) {
 	return a.direct(ctx)
 }
 
-// droppedError is a connection that ended before the server had said who it is.
-type droppedError struct{ err error }
-
-func (d *droppedError) Error() string {
-	return "the server closed the connection before the handshake: " + display.Said(d.err.Error())
-}
-func (d *droppedError) Unwrap() error { return d.err }
-
 // handshake speaks SSH over conn until the account has let us in. It ends when ctx does and after
 // Options.HandshakeTimeout, the time a person takes to answer a question not counted.
 func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, error) {
@@ -151,7 +144,8 @@ func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, er
 	login := newLogin(ctx, a.s, a.o, clock)
 	defer login.close()
 	begun := time.Now()
-	c, chans, reqs, err := ssh.NewClientConn(login.watch(conn), a.addr, a.clientConfig(login))
+	a.heard = &greeting{Conn: conn}
+	c, chans, reqs, err := ssh.NewClientConn(login.watch(a.heard), a.addr, a.clientConfig(login))
 	if err == nil && stop() && clock.stop() {
 		a.o.step(Step{Target: a.t, Name: StepLogin, Value: display.Said(a.s.User) + ", by " + login.how(), Took: time.Since(begun)})
 		a.o.logger().Debug("connected", "target", a.t.String(), "address", a.addr, "user", a.s.User, "server", display.Quote(string(c.ServerVersion())))
@@ -176,11 +170,17 @@ func (a *attempt) refused(ctx context.Context, clock *handshakeClock, login *log
 	case a.keys.refused != nil:
 		return a.fail(op, ErrHostKey, a.keys.refused)
 	case !a.keys.passed && dropped(err):
-		e := a.fail(op, ErrLost, &droppedError{err})
-		e.Advice = "too many connections at once, or a server that has had enough of this address, end so; wait and try again"
+		d := &droppedError{a.heard.words(), err}
+		e := a.fail(op, ErrLost, d)
+		e.Advice = d.advice()
 		return e
 	case !a.keys.passed:
-		return a.fail(op, ErrProtocol, errors.New(display.Said(err.Error())))
+		e := a.fail(op, ErrProtocol, errors.New(display.Said(err.Error())))
+		if words := a.heard.words(); words != "" {
+			e.Err = fmt.Errorf("%w; the server said: %s", e.Err, display.Said(words))
+			e.Advice = "check that it is an SSH server that listens at " + a.addr
+		}
+		return e
 	case dropped(err):
 		e := a.fail(op, ErrLost, fmt.Errorf("the server closed the connection during authentication: %s", display.Said(err.Error())))
 		if login.ask.asked {

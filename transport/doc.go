@@ -1,10 +1,11 @@
 // Package transport reaches a machine: its files and its commands.
 //
 // A Conn is one way to one machine. Local is this machine; Dial makes an SSH connection of its own,
-// configured the way the user's ssh is; NewConn borrows a connection that somebody else made. All
-// three offer the same two things: Exec runs one line in the account's login shell, and Files is
-// the account's file system, by SFTP where the machine is not this one. The package knows nothing
-// of skills, bundles or caches.
+// configured the way the user's ssh is; NewConn borrows a connection that somebody else made, and
+// Lazy asks for one when it is needed, and for another when it was lost. All of them offer the same
+// two things: Exec runs one line in the account's login shell, and Files is the account's file
+// system, by SFTP where the machine is not this one. The package knows nothing of skills, bundles or
+// caches.
 //
 // # Promises
 //

@@ -49,6 +49,8 @@ type Error struct {
 	Kind   error  // one of this package's Err values, or nil
 	Err    error  // the cause, or nil
 	Advice string // what a person can do, or ""
+
+	early bool // the connection was over before anything was asked
 }
 
 // Error returns one line: operation, target, address, kind and cause.

@@ -127,7 +127,9 @@ func TestRenameNeverReplacesADirectoryThatHoldsSomething(t *testing.T) {
 	})
 }
 
-func TestRenameOfAFileReplacesOrRefusesButNeverLoses(t *testing.T) {
+// TestReport28Lftp217: a rename onto a file that exists failed where the protocol has it fail, and the
+// way around it, to remove that one first, could lose both.
+func TestReport28Lftp217(t *testing.T) {
 	eachFS(t, func(t *testing.T, fsys FS, root string) {
 		put(t, fsys, root+"/new", "new", 0o600)
 		put(t, fsys, root+"/old", "old", 0o600)

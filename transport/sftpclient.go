@@ -60,8 +60,7 @@ func openSFTP(in io.Reader, out io.WriteCloser, idle time.Duration) (*sftpClient
 	c.watch = newWatchdog(idle, func() {
 		c.fail(&both{fmt.Errorf("the SFTP server owes a reply and sent nothing for %v", idle), ErrTimeout})
 	})
-	hello := message{0, 0, 0, 0, fxInit}.u32(3).done()
-	if _, err := out.Write(hello); err != nil && !isEnd(err) {
+	if _, err := out.Write(hello()); err != nil && !isEnd(err) {
 		return nil, fmt.Errorf("starting SFTP: %w", err)
 	}
 	br := bufio.NewReaderSize(in, 64<<10)
@@ -82,6 +81,9 @@ func openSFTP(in io.Reader, out io.WriteCloser, idle time.Duration) (*sftpClient
 	return c, nil
 }
 
+// hello is the packet that begins SFTP, which no server sends.
+func hello() []byte { return message{0, 0, 0, 0, fxInit}.u32(3).done() }
+
 // skipToVersion leaves r before the server's version packet. It returns the beginning of what was
 // skipped.
 func skipToVersion(r *bufio.Reader) (noise []byte, err error) {
@@ -99,6 +101,9 @@ func skipToVersion(r *bufio.Reader) (noise []byte, err error) {
 		// type 2 and version 3. No text looks like that.
 		if head[0] == 0 && head[1] == 0 && bytes.Equal(head[4:], []byte{fxVersion, 0, 0, 0, 3}) {
 			return kept.Bytes(), nil
+		}
+		if bytes.Equal(head, hello()) {
+			return kept.Bytes(), errors.New("what was said to the SFTP server comes back, as from a command that repeats its input")
 		}
 		kept.Write(head[:1])
 		if _, err := r.Discard(1); err != nil {
@@ -153,7 +158,7 @@ func (c *sftpClient) writeLoop() {
 			break
 		}
 		if _, err := c.out.Write(buf); err != nil {
-			c.fail(fmt.Errorf("writing to the SFTP server: %w", err))
+			c.fail(&both{fmt.Errorf("writing to the SFTP server: %w", cutOff(err)), ErrLost})
 			return
 		}
 		c.watch.moved()
@@ -174,7 +179,7 @@ func (c *sftpClient) readLoop() {
 func (c *sftpClient) readReply() error {
 	var head [9]byte // length, type, id
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
-		return &both{fmt.Errorf("the SFTP server ended: %w", err), ErrLost}
+		return &both{fmt.Errorf("the SFTP server ended: %w", cutOff(err)), ErrLost}
 	}
 	size, id := binary.BigEndian.Uint32(head[:]), binary.BigEndian.Uint32(head[5:])
 	c.watch.moved()
@@ -188,11 +193,20 @@ func (c *sftpClient) readReply() error {
 	}
 	data := make([]byte, size-5)
 	if _, err := io.ReadFull(c.in, data); err != nil {
-		return &both{fmt.Errorf("the SFTP server ended within a reply: %w", err), ErrLost}
+		return &both{fmt.Errorf("the SFTP server ended within a reply: %w", cutOff(err)), ErrLost}
 	}
 	c.watch.owe(-1)
 	waiting.reply <- &reply{kind: head[4], data: data}
 	return nil
+}
+
+// cutOff keeps the end of the connection from being taken for the end of a file, which io.EOF means
+// to whoever reads one.
+func cutOff(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // start sends a request, built by fill after its header, and returns the call to wait for. A reply

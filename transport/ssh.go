@@ -42,6 +42,7 @@ type sshConn struct {
 	mu    sync.Mutex
 	cause error // why the connection was given up
 	over  bool
+	live  int // channels for commands that the server opened and has not closed
 }
 
 // NewConn returns a Conn over a client that the caller made and goes on owning: Close frees what
@@ -126,7 +127,7 @@ func (c *sshConn) giveUp(kind, err error) {
 }
 
 // lost returns why the connection ended, or err, which says that it did, in this package's terms.
-func (c *sshConn) lost(op string, err error) error {
+func (c *sshConn) lost(op string, err error) *Error {
 	select {
 	case <-c.closed:
 		return c.newError(op, ErrClosed, nil)
@@ -206,6 +207,17 @@ func (c *sshConn) begin(op string) (end func(), err error) {
 	}
 	c.wg.Add(1)
 	return c.wg.Done, nil
+}
+
+// spawn runs f in a goroutine that Close waits for, unless Close waits already.
+func (c *sshConn) spawn(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		go f()
+		return
+	}
+	c.wg.Go(f)
 }
 
 // acquire waits for one of the connection's channels and returns what gives it back.
@@ -293,13 +305,14 @@ func (c *sshConn) session(ctx context.Context, op, request string, payload []byt
 func (c *sshConn) openSession(op, request string, payload []byte, refused error, abandoned <-chan struct{}) (*opened, error) {
 	ch, reqs, err := c.client.OpenChannel("session", nil)
 	if err != nil {
-		var no *ssh.OpenChannelError
-		if errors.As(err, &no) {
-			e := c.newError(op, ErrRefused, fmt.Errorf("no channel: %s", display.Said(no.Message)))
+		if no, ok := errors.AsType[*ssh.OpenChannelError](err); ok {
+			e := c.newError(op, ErrRefused, &both{fmt.Errorf("no channel: %s", display.Said(no.Message)), no})
 			e.Advice = "other sessions may use up what the server allows (MaxSessions); try again when they ended"
 			return nil, e
 		}
-		return nil, c.lost(op, err)
+		e := c.lost(op, err)
+		e.early = true
+		return nil, e
 	}
 	stop := make(chan struct{})
 	defer close(stop)
@@ -344,11 +357,7 @@ func (c *sshConn) timer() *time.Timer {
 // silent server is dead is for keepAlive to find out. finished is closed when the channel's requests
 // end.
 func (c *sshConn) hangUp(ch ssh.Channel, finished <-chan struct{}) {
-	c.wg.Add(1)
-	go func() {
-		defer c.wg.Done()
-		ch.Close() // can block on a dead link
-	}()
+	c.spawn(func() { ch.Close() }) // can block on a dead link
 	grace := time.NewTimer(closeGrace)
 	defer grace.Stop()
 	select {

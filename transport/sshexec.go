@@ -22,14 +22,9 @@ func (c *sshConn) Exec(ctx context.Context, cmd Cmd) error {
 		return err
 	}
 	defer end()
-	release, err := c.acquire(ctx, "exec")
-	if err != nil {
-		return err
-	}
 	line := ssh.Marshal(struct{ Line string }{cmd.Line})
-	o, err := c.session(ctx, "exec", "exec", line, ErrNoExec)
+	o, release, err := c.channel(ctx, "exec", "exec", line, ErrNoExec)
 	if err != nil {
-		release()
 		return err
 	}
 	e := &execution{c: c, ch: o.ch, finished: make(chan struct{})}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -44,13 +45,8 @@ func (c *sshConn) Files(ctx context.Context) (FS, error) {
 
 // openFiles opens a channel and speaks SFTP's opening words on it.
 func (c *sshConn) openFiles(ctx context.Context) (*sftpClient, error) {
-	release, err := c.acquire(ctx, "files")
+	o, release, err := c.channel(ctx, "files", "subsystem", sftpSubsystem(), ErrNoFiles)
 	if err != nil {
-		return nil, err
-	}
-	o, err := c.session(ctx, "files", "subsystem", ssh.Marshal(struct{ Name string }{"sftp"}), ErrNoFiles)
-	if err != nil {
-		release()
 		return nil, err
 	}
 	finished := make(chan struct{})
@@ -67,15 +63,12 @@ func (c *sshConn) openFiles(ctx context.Context) (*sftpClient, error) {
 		defer c.wg.Done()
 		_, _ = io.Copy(words, o.ch.Stderr())
 	}()
-	hangUp := sync.OnceFunc(func() {
-		c.wg.Add(1)
-		go func() {
-			defer c.wg.Done()
-			c.hangUp(o.ch, finished)
-		}()
-	})
+	hangUp := sync.OnceFunc(func() { c.spawn(func() { c.hangUp(o.ch, finished) }) })
 	files, err := c.greet(ctx, o.ch, hangUp)
 	if err != nil {
+		if isEnd(err) && c.isDead(ctx) {
+			return nil, c.lost("files", err)
+		}
 		return nil, c.greetError(ctx, err, words)
 	}
 	// The client's loops end when it does; Close waits for them.
@@ -123,6 +116,34 @@ func (c *sshConn) greet(ctx context.Context, ch ssh.Channel, hangUp func()) (*sf
 	return nil, err
 }
 
+// isDead reports whether it is the whole connection that ended, as an end of one of its channels can
+// be the first sign of. A borrowed connection shows it by what becomes of another channel.
+func (c *sshConn) isDead(ctx context.Context) bool {
+	if !c.owned {
+		o, release, err := c.channel(ctx, "files", "subsystem", sftpSubsystem(), ErrNoFiles)
+		if err == nil {
+			o.ch.Close()
+			go ssh.DiscardRequests(o.reqs)
+			release()
+		}
+		e, ours := errors.AsType[*Error](err)
+		return ours && e.early
+	}
+	sign := time.NewTimer(endGrace)
+	defer sign.Stop()
+	select {
+	case <-c.dead:
+		return true
+	case <-sign.C:
+		return false
+	}
+}
+
+func sftpSubsystem() []byte { return ssh.Marshal(struct{ Name string }{"sftp"}) }
+
+// endGrace is how long the end of a connection may take to be known after that of its channels.
+const endGrace = 100 * time.Millisecond
+
 // greetError says why there is no SFTP.
 func (c *sshConn) greetError(ctx context.Context, err error, w *words) error {
 	switch {
@@ -131,7 +152,9 @@ func (c *sshConn) greetError(ctx context.Context, err error, w *words) error {
 	case errors.Is(err, ErrClosed):
 		return c.newError("files", ErrClosed, nil)
 	case errors.Is(err, ErrTimeout):
-		return c.newError("files", ErrTimeout, err)
+		e := c.newError("files", ErrTimeout, err)
+		e.Advice = "see what the account runs in place of an SFTP server: a forced command of the key, or a start file that waits for input"
+		return e
 	}
 	if text := w.String(); text != "" {
 		err = fmt.Errorf("%w; the account said: %s", err, display.Said(text))

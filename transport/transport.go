@@ -10,7 +10,7 @@ import (
 // Limits on what the other side can make this process hold or wait for.
 const (
 	// MaxChannels is how many channels one connection has open at a time: sshd allows ten by
-	// default, and a user's own sessions may share them.
+	// default, and a user's own sessions may share them. Where the server opens fewer, fewer are used.
 	MaxChannels = 4
 	// MaxNoise is how many bytes a login shell may print before the SFTP server speaks.
 	MaxNoise = 64 << 10

@@ -8,9 +8,12 @@ import (
 	"syscall"
 )
 
-// shell prepares /bin/sh for line, in a process group of its own.
-func shell(line string) *exec.Cmd {
-	cmd := exec.Command("/bin/sh", "-c", line)
+// shell prepares /bin/sh for line.
+func shell(line string) *exec.Cmd { return program([]string{"/bin/sh", "-c", line}) }
+
+// program prepares a program, in a process group of its own.
+func program(argv []string) *exec.Cmd {
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }

@@ -9,6 +9,8 @@ import (
 // command fails to start and the session says so.
 func shell(line string) *exec.Cmd { return exec.Command("sh", "-c", line) }
 
+func program(argv []string) *exec.Cmd { return exec.Command(argv[0], argv[1:]...) }
+
 // signal does nothing: there are no signals.
 func (p *process) signal(string) {}
 

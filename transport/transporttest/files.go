@@ -29,7 +29,12 @@ func (s *Server) HostKey() ssh.PublicKey { return s.hostKey.PublicKey() }
 func (s *Server) Dir() string { return s.dir }
 
 // Home returns an account's home directory.
-func (s *Server) Home(account string) string { return filepath.Join(s.dir, "home", account) }
+func (s *Server) Home(account string) string {
+	return filepath.Join(s.root(account), filepath.FromSlash(s.accounts[account].Chroot))
+}
+
+// root returns what is "/" for an account with a Chroot, and the home of any other.
+func (s *Server) root(account string) string { return filepath.Join(s.dir, "home", account) }
 
 // KeyFile returns the file of the client key that every account accepts.
 func (s *Server) KeyFile() string { return filepath.Join(s.dir, "id") }
@@ -60,8 +65,13 @@ func (s *Server) Config() string {
 
 // Client connects to an account as a program that has its own SSH connection would.
 func (s *Server) Client(ctx context.Context, account string) (*ssh.Client, error) {
+	return s.ClientAt(ctx, s.Addr(), account)
+}
+
+// ClientAt is Client by way of another address, where something stands that leads to the server.
+func (s *Server) ClientAt(ctx context.Context, addr, account string) (*ssh.Client, error) {
 	var d net.Dialer
-	nc, err := d.DialContext(ctx, "tcp", s.Addr())
+	nc, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}

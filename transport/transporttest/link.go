@@ -21,12 +21,13 @@ type link struct {
 	cutSent        int64
 	cutReceived    int64
 	stallSent      int64
+	stallReceived  int64
 }
 
 func newLink(nc net.Conn, f Faults, closing <-chan struct{}) *link {
 	l := &link{
 		Conn: nc, closing: closing, over: make(chan struct{}),
-		cutSent: f.CutSent, cutReceived: f.CutReceived, stallSent: f.StallSent,
+		cutSent: f.CutSent, cutReceived: f.CutReceived, stallSent: f.StallSent, stallReceived: f.StallReceived,
 	}
 	if f.Delay > 0 {
 		l.out, l.in = newLine(f.Delay, l.over), newLine(f.Delay, l.over)
@@ -58,10 +59,14 @@ func (l *link) Read(b []byte) (int, error) {
 	}
 	l.mu.Lock()
 	l.received += int64(n)
-	cut := passed(l.received, l.cutReceived)
+	cut, stall := passed(l.received, l.cutReceived), passed(l.received, l.stallReceived)
 	l.mu.Unlock()
-	if cut {
+	switch {
+	case cut:
 		l.Close()
+		return 0, io.EOF
+	case stall:
+		l.hang()
 		return 0, io.EOF
 	}
 	return n, err
@@ -77,16 +82,21 @@ func (l *link) Write(b []byte) (int, error) {
 		l.Close()
 		return 0, io.ErrClosedPipe
 	case stall:
-		select {
-		case <-l.closing:
-		case <-l.over:
-		}
+		l.hang()
 		return 0, io.ErrClosedPipe
 	case l.out != nil:
 		l.out.push(b, nil)
 		return len(b), nil
 	}
 	return l.Conn.Write(b)
+}
+
+// hang waits for the end of the connection or of the server.
+func (l *link) hang() {
+	select {
+	case <-l.closing:
+	case <-l.over:
+	}
 }
 
 func (l *link) Close() error {

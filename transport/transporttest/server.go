@@ -10,8 +10,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"sync"
 	"time"
@@ -22,7 +24,7 @@ import (
 // Bounds of one server.
 const (
 	maxConns    = 64 // connections at a time
-	maxSessions = 10 // channels of one connection at a time, as sshd's default MaxSessions
+	maxSessions = 10 // Options.MaxSessions that was not set
 )
 
 // Account is one login that the server knows.
@@ -37,6 +39,15 @@ type Account struct {
 	RefuseExec bool
 	// NoFiles refuses the SFTP subsystem.
 	NoFiles bool
+	// Shell is how the login shell takes a command line apart: into the words of a program to run,
+	// or into what it says, with status 1, of a line that it does not understand. Nil is /bin/sh.
+	Shell func(line string) (argv []string, words string)
+	// Start is where a command starts, below the home; "" is the home. SFTP starts in the home
+	// all the same, as where a start file changes the directory.
+	Start string
+	// Chroot, when not "", is the absolute path of the home in a root directory of its own, outside
+	// which SFTP sees nothing: "/" for a confined account, "/C:/Users/name" for one on Windows.
+	Chroot string
 	// Keys are accepted besides the server's own client key. With OnlyKeys set they alone are.
 	Keys     []ssh.PublicKey
 	OnlyKeys bool
@@ -48,9 +59,12 @@ type Faults struct {
 	Delay time.Duration
 	// Drop is how many connections are closed as soon as they are made.
 	Drop int
+	// DropWords is sent before such a connection is closed.
+	DropWords string
 	// CutSent and CutReceived close a connection after that many bytes left the server or reached
-	// it; StallSent stops sending instead. Zero is never; a negative number is at once.
-	CutSent, CutReceived, StallSent int64
+	// it; StallSent and StallReceived stop sending or listening instead. Zero is never; a negative
+	// number is at once.
+	CutSent, CutReceived, StallSent, StallReceived int64
 	// BannerFlood sends banners without end before the login.
 	BannerFlood bool
 	// StallAuth, StallChannels and StallFiles never answer a login, the opening of a channel, or
@@ -71,6 +85,10 @@ type Options struct {
 	HostKey ssh.Signer
 	// MaxAuthTries is how many keys a client may offer; 0 is 6, as for sshd.
 	MaxAuthTries int
+	// MaxSessions is how many channels a connection may have open; 0 is 10, as for sshd.
+	MaxSessions int
+	// Version is what the server says it is, "SSH-2.0-..."; "" is its own name.
+	Version string
 }
 
 // Server is a running server. Its methods may be called from many goroutines at once.
@@ -82,6 +100,8 @@ type Server struct {
 	hostKey  ssh.Signer
 	client   ssh.Signer
 	tries    int
+	sessions int // the most channels of one connection
+	version  string
 
 	closing chan struct{}
 	once    sync.Once
@@ -92,6 +112,7 @@ type Server struct {
 	conns  map[net.Conn]bool
 	logins int // authentications that were attempted, by connection
 	total  int // connections accepted
+	peak   int // channels open at a time on one connection
 }
 
 // Start starts a server on a free port of 127.0.0.1, with a client key that every account accepts.
@@ -101,7 +122,14 @@ func Start(o Options) (*Server, error) {
 	}
 	s := &Server{
 		dir: o.Dir, accounts: make(map[string]Account), hostKey: o.HostKey, tries: o.MaxAuthTries, faults: o.Faults,
+		sessions: o.MaxSessions, version: o.Version,
 		closing: make(chan struct{}), conns: make(map[net.Conn]bool),
+	}
+	if s.sessions == 0 {
+		s.sessions = maxSessions
+	}
+	if s.version == "" {
+		s.version = "SSH-2.0-PunnetTest"
 	}
 	if err := s.prepare(o.Accounts); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a test SSH server: %w", err), s.removeDir())
@@ -138,10 +166,20 @@ func (s *Server) prepare(accounts []Account) error {
 		if a.Name == "" || filepath.Base(a.Name) != a.Name {
 			return fmt.Errorf("account name %q", a.Name)
 		}
-		if err := os.MkdirAll(s.Home(a.Name), 0o700); err != nil {
-			return err
+		if a.Chroot != "" && !path.IsAbs(a.Chroot) {
+			return fmt.Errorf("account %q: the path %q is not absolute", a.Name, a.Chroot)
 		}
 		s.accounts[a.Name] = a
+		home := s.Home(a.Name)
+		if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(home, 0o700); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Join(home, a.Start), 0o700); err != nil {
+			return err
+		}
 	}
 	if s.hostKey == nil {
 		if s.hostKey, err = newKey(); err != nil {
@@ -187,6 +225,13 @@ func (s *Server) Logins() int {
 	return s.logins
 }
 
+// MostSessions returns how many channels were open at a time on one connection, at most.
+func (s *Server) MostSessions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.peak
+}
+
 // Close ends every connection and command, waits for them, and removes a temporary directory.
 func (s *Server) Close() error {
 	s.once.Do(func() {
@@ -223,6 +268,7 @@ func (s *Server) accept() {
 		if s.faults.Drop > 0 {
 			s.faults.Drop--
 		}
+		words := s.faults.DropWords
 		select {
 		case <-s.closing:
 			drop = true
@@ -230,6 +276,7 @@ func (s *Server) accept() {
 		}
 		if drop {
 			s.mu.Unlock()
+			_, _ = io.WriteString(nc, words)
 			nc.Close()
 			continue
 		}
@@ -260,7 +307,7 @@ func (s *Server) serve(nc net.Conn) {
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
 	sessions.Go(func() { s.answer(reqs) })
-	slots := make(chan struct{}, maxSessions)
+	slots := make(chan struct{}, s.sessions)
 	for c := range chans {
 		f := s.currentFaults()
 		if f.StallChannels {
@@ -272,13 +319,17 @@ func (s *Server) serve(nc net.Conn) {
 		}
 		select {
 		case slots <- struct{}{}:
+			s.mu.Lock()
+			s.peak = max(s.peak, len(slots))
+			s.mu.Unlock()
 		default:
 			_ = c.Reject(ssh.Prohibited, "too many sessions")
 			continue
 		}
+		free := sync.OnceFunc(func() { <-slots })
 		sessions.Go(func() {
-			defer func() { <-slots }()
-			s.session(c, s.accounts[sc.User()])
+			defer free()
+			s.session(c, s.accounts[sc.User()], free)
 		})
 	}
 }
@@ -293,7 +344,7 @@ func (s *Server) answer(reqs <-chan *ssh.Request) {
 }
 
 func (s *Server) config(faults Faults) *ssh.ServerConfig {
-	cfg := &ssh.ServerConfig{MaxAuthTries: s.tries, ServerVersion: "SSH-2.0-PunnetTest"}
+	cfg := &ssh.ServerConfig{MaxAuthTries: s.tries, ServerVersion: s.version}
 	counted := false
 	cfg.PublicKeyCallback = func(c ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		if !counted {

@@ -5,14 +5,16 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 )
 
-// session serves one channel: one command or the SFTP subsystem.
-func (s *Server) session(nc ssh.NewChannel, a Account) {
+// session serves one channel: one command or the SFTP subsystem. It calls free before it says that
+// the channel is over, so that a client that waits for that word finds room for another.
+func (s *Server) session(nc ssh.NewChannel, a Account, free func()) {
 	ch, reqs, err := nc.Accept()
 	if err != nil {
 		return
@@ -42,6 +44,7 @@ func (s *Server) session(nc ssh.NewChannel, a Account) {
 			started = true
 			running.Go(func() {
 				serve()
+				free()
 				ch.Close()
 			})
 		}
@@ -58,9 +61,19 @@ func (s *Server) exec(ch ssh.Channel, a Account, line string, p *process) {
 		return
 	}
 	cmd := shell(line)
-	cmd.Dir = s.Home(a.Name)
+	if a.Shell != nil {
+		argv, words := a.Shell(line)
+		if len(argv) == 0 {
+			_, _ = io.WriteString(ch.Stderr(), words)
+			exit(ch, 1)
+			return
+		}
+		cmd = program(argv)
+	}
+	home := s.Home(a.Name)
+	cmd.Dir = filepath.Join(home, a.Start)
 	cmd.Env = []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + cmd.Dir, "SHELL=/bin/sh",
+		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "SHELL=/bin/sh",
 		"USER=" + a.Name, "LOGNAME=" + a.Name,
 	}
 	cmd.Stdout, cmd.Stderr = ch, ch.Stderr()
@@ -99,10 +112,14 @@ func exit(ch ssh.Channel, status int) {
 	_, _ = ch.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(status)}))
 }
 
-// sftp serves the whole file system, starting in the account's home.
+// sftp serves the whole file system, or the account's part of it, starting in the account's home.
 func (s *Server) sftp(ch ssh.Channel, a Account) {
 	_, _ = io.WriteString(ch, a.Noise)
-	srv, err := sftp.NewServer(&stalling{Channel: ch, s: s}, sftp.WithServerWorkingDirectory(s.Home(a.Name)))
+	var rw io.ReadWriteCloser = &stalling{Channel: ch, s: s}
+	if a.Chroot != "" {
+		rw = &confined{ReadWriteCloser: rw, root: s.root(a.Name)}
+	}
+	srv, err := sftp.NewServer(rw, sftp.WithServerWorkingDirectory(s.Home(a.Name)))
 	if err != nil {
 		return
 	}
