@@ -50,7 +50,9 @@ type attempt struct {
 	keys   *hostKeys
 	addr   string
 	jumps  []string // the machines to go through
+	named  bool     // jumps were named by the caller, not by the configuration
 	depth  int
+	way    Way
 	under  func() // closes what the connection runs over
 	banner bool
 }
@@ -75,9 +77,12 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 		}
 		return nil, &Error{Op: "resolve", Target: t, Kind: kind, Err: err, Advice: "see what ssh says: ssh -G " + word(checked.Host)}
 	}
-	a := &attempt{t: t, o: o, s: s, jumps: jumps, depth: depth, addr: net.JoinHostPort(s.Host, strconv.Itoa(s.Port))}
+	a := &attempt{t: t, o: o, s: s, jumps: jumps, named: jumps != nil, depth: depth, addr: net.JoinHostPort(s.Host, strconv.Itoa(s.Port))}
 	if jumps == nil {
 		a.jumps = s.ProxyJump
+	}
+	if c, err := a.choose(ctx); c != nil || err != nil {
+		return c, err
 	}
 	for n := 1; ; n++ {
 		c, err := a.connect(ctx)
@@ -100,6 +105,9 @@ func (a *attempt) fail(op string, kind, err error) *Error {
 
 // connect makes the connection and logs in.
 func (a *attempt) connect(ctx context.Context) (*sshConn, error) {
+	if a.way == WaySystem {
+		return a.system(ctx)
+	}
 	keys, err := newHostKeys(a.s, a.o)
 	if err != nil {
 		return nil, a.fail("resolve", ErrConfig, err)
@@ -117,9 +125,8 @@ func (a *attempt) connect(ctx context.Context) (*sshConn, error) {
 		}
 		return nil, err
 	}
-	c := newSSHConn(client, a.o)
-	c.target, c.addr, c.way = a.t, a.addr, WayNative
-	c.own(a.o.keepalive(), a.under)
+	c := a.conn(client, WayNative)
+	c.own(a.keepalive(), a.under)
 	return c, nil
 }
 

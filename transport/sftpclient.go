@@ -153,7 +153,7 @@ func (c *sftpClient) writeLoop() {
 			break
 		}
 		if _, err := c.out.Write(buf); err != nil {
-			c.fail(fmt.Errorf("writing to the SFTP server: %w", err))
+			c.fail(&both{fmt.Errorf("writing to the SFTP server: %w", err), ErrLost})
 			return
 		}
 		c.watch.moved()

@@ -29,9 +29,14 @@ type sshConn struct {
 	log    *slog.Logger
 	way    Way
 	owned  bool
-	under  func() // closes what the connection runs over, once it is closed
+	shared bool         // over the socket of an OpenSSH master
+	socket *lent        // of a master that is the user's, else nil
+	under  func()       // closes what the connection runs over, once it is closed
+	ended  func() error // says why the connection ended, if not nil
+	env    []string     // NAME=value each, set in every session
 
 	slots  chan struct{} // one token a channel
+	spare  chan opened   // channels opened ahead of their use
 	closed chan struct{} // Close was called
 	dead   chan struct{} // an owned connection ended
 	wg     sync.WaitGroup
@@ -62,31 +67,41 @@ func NewConn(client *ssh.Client, o Options) Conn {
 func newSSHConn(client *ssh.Client, o Options) *sshConn {
 	c := &sshConn{
 		client: client, addr: client.RemoteAddr().String(), idle: o.idle(), grace: cancelGrace, log: o.logger(),
-		slots: make(chan struct{}, MaxChannels), closed: make(chan struct{}), dead: make(chan struct{}),
+		slots: make(chan struct{}, MaxChannels), spare: make(chan opened, spareChannels), closed: make(chan struct{}), dead: make(chan struct{}),
 		filesLock: make(chan struct{}, 1),
 	}
 	return c
 }
 
-// own makes c responsible for the client: it watches it, keeps it alive, and closes it. under is
-// called after the client is closed, if it is not nil.
-func (c *sshConn) own(keepalive time.Duration, under func()) {
+// own makes c responsible for the client: it watches it, keeps it alive if k says how, and closes
+// it. under is called after the client is closed, if it is not nil.
+func (c *sshConn) own(k keepalive, under func()) {
 	c.owned, c.under = true, under
-	c.wg.Add(2)
 	go func() {
-		defer c.wg.Done()
+		defer close(c.dead)
 		err := c.client.Wait()
+		if c.ended != nil {
+			err = c.ended()
+		}
 		c.giveUp(ErrLost, err)
-		close(c.dead)
 	}()
-	go c.keepAlive(keepalive)
+	if k.every > 0 {
+		c.wg.Add(1)
+		go c.keepAlive(k)
+	}
 }
 
-// keepAlive asks the server for an answer every period and gives the connection up after two
-// periods without one.
-func (c *sshConn) keepAlive(period time.Duration) {
+// keepalive says how a connection's life is asked after. The zero value never asks.
+type keepalive struct {
+	every    time.Duration
+	patience time.Duration // without an answer, until the connection is given up
+}
+
+// keepAlive asks the server for an answer again and again and gives the connection up where there
+// is none.
+func (c *sshConn) keepAlive(k keepalive) {
 	defer c.wg.Done()
-	tick := time.NewTicker(period)
+	tick := time.NewTicker(k.every)
 	defer tick.Stop()
 	for {
 		select {
@@ -102,11 +117,11 @@ func (c *sshConn) keepAlive(period time.Duration) {
 			_, _, _ = c.client.SendRequest("keepalive@openssh.com", true, nil)
 			close(answered)
 		}()
-		limit := time.NewTimer(2 * period)
+		limit := time.NewTimer(k.patience)
 		select {
 		case <-answered:
 		case <-limit.C:
-			c.giveUp(ErrTimeout, fmt.Errorf("no answer to a keepalive in %v", 2*period))
+			c.giveUp(ErrTimeout, fmt.Errorf("no answer to a keepalive in %v", k.patience))
 		case <-c.dead:
 		}
 		limit.Stop()
@@ -120,8 +135,15 @@ func (c *sshConn) giveUp(kind, err error) {
 		c.cause = c.newError("connection", kind, err)
 	}
 	c.mu.Unlock()
+	c.disconnect()
+}
+
+// disconnect closes an owned connection.
+func (c *sshConn) disconnect() {
 	if c.owned {
+		kept := c.socket.keep()
 		_ = c.client.Close()
+		holdOpen(kept, c.log)
 	}
 }
 
@@ -167,9 +189,10 @@ func (c *sshConn) Close() error {
 	if files != nil {
 		files.close()
 	}
-	if c.owned {
-		_ = c.client.Close()
+	if c.shared {
+		c.leave()
 	}
+	c.disconnect()
 	c.waitAll()
 	if c.under != nil {
 		c.under()
@@ -182,18 +205,24 @@ func (c *sshConn) Close() error {
 func (c *sshConn) waitAll() {
 	if c.owned {
 		c.wg.Wait()
+		<-c.dead
 		return
 	}
+	c.waitFor(c.grace + closeGrace)
+}
+
+// waitFor waits for the calls under way, but not longer than limit.
+func (c *sshConn) waitFor(limit time.Duration) {
 	all := make(chan struct{})
 	go func() {
 		c.wg.Wait()
 		close(all)
 	}()
-	limit := time.NewTimer(c.grace + closeGrace)
-	defer limit.Stop()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	select {
 	case <-all:
-	case <-limit.C:
+	case <-timer.C:
 	}
 }
 
@@ -291,15 +320,9 @@ func (c *sshConn) session(ctx context.Context, op, request string, payload []byt
 
 // openSession does what session promises, without its limits.
 func (c *sshConn) openSession(op, request string, payload []byte, refused error, abandoned <-chan struct{}) (*opened, error) {
-	ch, reqs, err := c.client.OpenChannel("session", nil)
+	ch, reqs, err := c.openChannel()
 	if err != nil {
-		var no *ssh.OpenChannelError
-		if errors.As(err, &no) {
-			e := c.newError(op, ErrRefused, fmt.Errorf("no channel: %s", display.Said(no.Message)))
-			e.Advice = "other sessions may use up what the server allows (MaxSessions); try again when they ended"
-			return nil, e
-		}
-		return nil, c.lost(op, err)
+		return nil, c.noChannel(op, err)
 	}
 	stop := make(chan struct{})
 	defer close(stop)
@@ -310,6 +333,7 @@ func (c *sshConn) openSession(op, request string, payload []byte, refused error,
 		case <-stop:
 		}
 	}()
+	c.sendEnv(ch)
 	ok, err := ch.SendRequest(request, true, payload)
 	if err == nil && ok {
 		select {
@@ -327,6 +351,40 @@ func (c *sshConn) openSession(op, request string, payload []byte, refused error,
 		return nil, c.lost(op, err)
 	}
 	return nil, c.newError(op, refused, errors.New("the server refused the request"))
+}
+
+// openChannel opens a session channel, unless one is ready.
+func (c *sshConn) openChannel() (ssh.Channel, <-chan *ssh.Request, error) {
+	select {
+	case o := <-c.spare:
+		return o.ch, o.reqs, nil
+	default:
+		return c.open()
+	}
+}
+
+// open opens a session channel.
+func (c *sshConn) open() (ch ssh.Channel, reqs <-chan *ssh.Request, err error) {
+	err = c.socket.open(func() error {
+		ch, reqs, err = c.client.OpenChannel("session", nil)
+		return err
+	})
+	return ch, reqs, err
+}
+
+// noChannel says why there is no channel.
+func (c *sshConn) noChannel(op string, err error) error {
+	var no *ssh.OpenChannelError
+	if !errors.As(err, &no) {
+		return c.lost(op, err)
+	}
+	e := c.newError(op, ErrRefused, fmt.Errorf("no channel: %s", display.Said(no.Message)))
+	e.Advice = "other sessions may use up what the server allows (MaxSessions); try again when they ended"
+	if c.way == WayControl {
+		e.Err = fmt.Errorf("no channel on the connection shared with the user's own ssh sessions: %s", display.Said(no.Message))
+		e.Advice = "these sessions use up what the server allows (MaxSessions); end some, or do not share their connection"
+	}
+	return e
 }
 
 // timer returns a timer for the connection's idle limit, one that never fires when there is none.
