@@ -199,6 +199,9 @@ func duplicate(conn *net.UnixConn) (f *os.File) {
 // startHolder starts a process that holds a socket open until its other end is closed, and returns
 // the process's id. Nobody waits for the process.
 func startHolder(socket *os.File) (pid string, err error) {
+	if err := syscall.SetNonblock(int(socket.Fd()), false); err != nil { // cat would end at once
+		return "", err
+	}
 	p := exec.Command("/bin/sh", "-c", `cat <&3 >/dev/null 2>&1 & echo $!`)
 	p.ExtraFiles = []*os.File{socket}
 	p.Dir = "/"
