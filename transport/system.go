@@ -111,14 +111,14 @@ func (a *attempt) masterError(ctx, waiting context.Context, err error, text stri
 
 // sshError makes a typed error of what ssh wrote before it gave up.
 func (a *attempt) sshError(text string) error {
-	kind, advice := classify(text)
+	advice, kind := classify(text)
 	e := a.fail("dial", kind, fmt.Errorf("ssh said: %s", display.Said(withoutFrames(text))))
 	e.Advice = advice
 	switch kind {
 	case ErrHostKey:
 		if changed := changedKey(text); changed != nil {
 			changed.Addr = a.addr
-			e.Err = &both{e.Err, changed}
+			e.Err = changed
 		} else {
 			e.Advice = "connect once by hand and compare the fingerprint that ssh shows with the machine's own: " + a.sshLine()
 		}
@@ -142,7 +142,7 @@ func (a *attempt) sshLine() string {
 // classify finds the kind of failure in what ssh wrote. Its words are English in every locale, but
 // for the system's after them. Of several, what is first here counts: a machine on the way fails
 // first, and the target's "Connection closed" follows.
-func classify(text string) (kind error, advice string) {
+func classify(text string) (advice string, kind error) {
 	for _, c := range []struct {
 		words  string
 		kind   error
@@ -167,10 +167,10 @@ func classify(text string) (kind error, advice string) {
 		{"kex_exchange_identification", ErrLost, "too many connections at once, or a server that has had enough of this address, end so; wait and try again"},
 	} {
 		if strings.Contains(text, c.words) {
-			return c.kind, c.advice
+			return c.advice, c.kind
 		}
 	}
-	return nil, ""
+	return "", nil
 }
 
 // changedKey reads ssh's warning about a changed or revoked key, nil where it is none.
