@@ -80,6 +80,11 @@ func (c *sshConn) own(k keepalive, under func()) {
 	go func() {
 		defer close(c.dead)
 		err := c.client.Wait()
+		select {
+		case <-c.closed:
+			return
+		default:
+		}
 		if c.ended != nil {
 			err = c.ended()
 		}
