@@ -96,43 +96,6 @@ func (c *sshConn) own(k keepalive, under func()) {
 	}
 }
 
-// keepalive says how a connection's life is asked after. The zero value never asks.
-type keepalive struct {
-	every    time.Duration
-	patience time.Duration // without an answer, until the connection is given up
-}
-
-// keepAlive asks the server for an answer again and again and gives the connection up where there
-// is none.
-func (c *sshConn) keepAlive(k keepalive) {
-	defer c.wg.Done()
-	tick := time.NewTicker(k.every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-c.dead:
-			return
-		}
-		answered := make(chan struct{})
-		c.wg.Add(1)
-		go func() {
-			defer c.wg.Done()
-			// Whatever the answer is, it is one.
-			_, _, _ = c.client.SendRequest("keepalive@openssh.com", true, nil)
-			close(answered)
-		}()
-		limit := time.NewTimer(k.patience)
-		select {
-		case <-answered:
-		case <-limit.C:
-			c.giveUp(ErrTimeout, fmt.Errorf("no answer to a keepalive in %v", k.patience))
-		case <-c.dead:
-		}
-		limit.Stop()
-	}
-}
-
 // giveUp closes an owned connection and remembers why, unless a reason is known already.
 func (c *sshConn) giveUp(kind, err error) {
 	c.mu.Lock()

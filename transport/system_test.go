@@ -4,6 +4,7 @@ package transport
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -108,6 +109,41 @@ func TestWhatTheSystemsSSHFailsAtIsTyped(t *testing.T) {
 	if dirs := socketDirs(t, runtime); len(dirs) != 0 {
 		t.Errorf("left behind: %q", dirs)
 	}
+}
+
+// systemPID is the process that holds the connection of WaySystem.
+func systemPID(t testing.TB, c Conn) int {
+	t.Helper()
+	path := filepath.Join(systemDir(c), "s")
+	out, err := exec.Command("ssh", "-S", path, "-O", "check", "x").CombinedOutput()
+	_, pid, ok := bytes.Cut(out, []byte("pid="))
+	n, convErr := strconv.Atoi(string(bytes.Trim(pid, ")\r\n")))
+	if err != nil || !ok || convErr != nil {
+		t.Fatalf("no pid in %q: %v", out, err)
+	}
+	return n
+}
+
+// systemDir is where its socket is. ssh binds it by another name, beside the one it gets.
+func systemDir(c Conn) string { return filepath.Dir(c.(*sshConn).client.RemoteAddr().String()) }
+
+// waitEnded waits for the end of a process.
+func waitEnded(t testing.TB, pid int) {
+	t.Helper()
+	for range 250 {
+		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) || zombie(pid) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("process %d lives on", pid)
+}
+
+// zombie reports whether a process has ended and nobody has asked for its status.
+func zombie(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return err == nil && strings.HasPrefix(rest, "Z")
 }
 
 // fakeSSH puts a program named ssh first on the PATH, which answers -G as the real one does.

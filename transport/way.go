@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -84,16 +83,4 @@ func (a *attempt) conn(client *ssh.Client, way Way) *sshConn {
 	c.shared = way != WayNative
 	c.env = sessionEnv(a.s, os.Environ())
 	return c
-}
-
-// keepalive says how often the server is asked whether it lives: as the caller says, else as the
-// configuration does, else every 15 seconds.
-func (a *attempt) keepalive() keepalive {
-	switch {
-	case a.o.Keepalive != 0:
-		return keepalive{a.o.Keepalive, 2 * a.o.Keepalive}
-	case a.s.AliveInterval > 0 && a.s.AliveCountMax > 0:
-		return keepalive{a.s.AliveInterval, time.Duration(a.s.AliveCountMax) * a.s.AliveInterval}
-	}
-	return keepalive{15 * time.Second, 30 * time.Second}
 }
