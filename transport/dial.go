@@ -36,7 +36,9 @@ type attempt struct {
 	keys   *hostKeys
 	addr   string
 	jumps  []string // the machines to go through
+	named  bool     // jumps were named by the caller, not by the configuration
 	depth  int
+	way    Way
 	under  func() // closes what the connection runs over
 	heard  *greeting
 	banner bool
@@ -66,9 +68,12 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 		return nil, err
 	}
 	o.step(Step{Target: t, Name: StepConfiguration, Value: configured(s), Took: time.Since(started)})
-	a := &attempt{t: t, o: o, s: s, jumps: jumps, depth: depth, addr: net.JoinHostPort(s.Host, strconv.Itoa(s.Port))}
+	a := &attempt{t: t, o: o, s: s, jumps: jumps, named: jumps != nil, depth: depth, addr: net.JoinHostPort(s.Host, strconv.Itoa(s.Port))}
 	if jumps == nil {
 		a.jumps = s.ProxyJump
+	}
+	if c, err := a.choose(ctx); c != nil || err != nil {
+		return c, err
 	}
 	for n := 1; ; n++ {
 		c, err := a.connect(ctx)
@@ -91,6 +96,9 @@ func (a *attempt) fail(op string, kind, err error) *Error {
 
 // connect makes the connection and logs in.
 func (a *attempt) connect(ctx context.Context) (*sshConn, error) {
+	if a.way == WaySystem {
+		return a.system(ctx)
+	}
 	keys, err := newHostKeys(a.s, a.o)
 	if errors.Is(err, ErrHostKey) {
 		err = a.fail("resolve", ErrHostKey, err)
@@ -116,9 +124,8 @@ func (a *attempt) connect(ctx context.Context) (*sshConn, error) {
 		}
 		return nil, err
 	}
-	c := newSSHConn(client, a.o)
-	c.target, c.addr, c.way = a.t, a.addr, WayNative
-	c.own(a.o.keepalive(), a.under)
+	c := a.conn(client, WayNative)
+	c.own(a.keepalive(), a.under)
 	return c, nil
 }
 

@@ -44,6 +44,20 @@ func eachConn(t *testing.T, test func(t *testing.T, c Conn)) {
 		d := startSSHD(t)
 		test(t, dial(t, d.alias, d.options()))
 	})
+	t.Run("control", func(t *testing.T) {
+		noLeaks(t)
+		test(t, dialControlled(t))
+	})
+	t.Run("system", func(t *testing.T) {
+		noLeaks(t)
+		test(t, dialSystem(t))
+	})
+}
+
+// ofSSHD reports whether c leads to a real sshd, also where its version cannot be known.
+func ofSSHD(c Conn) bool {
+	sc, ok := c.(*sshConn)
+	return ok && (sc.shared || strings.Contains(sc.Server(), "OpenSSH"))
 }
 
 // sh makes a line that every login shell gives to sh.
@@ -184,7 +198,7 @@ func TestCancellingLetsTheCommandCleanUp(t *testing.T) {
 		}
 		waitGone(t, dir+"/staging")
 
-		if sc, ok := c.(*sshConn); ok && strings.Contains(sc.Server(), "OpenSSH") && os.Geteuid() == 0 {
+		if ofSSHD(c) && os.Geteuid() == 0 {
 			return // sshd delivers no signals to root
 		}
 		// One that does not look at its input has the signal alone to learn from.
@@ -237,7 +251,7 @@ func TestADeadlineEndsACommandThatIgnoresIt(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
-		if c, ok := c.(*sshConn); !ok || !strings.Contains(c.Server(), "OpenSSH") {
+		if !ofSSHD(c) {
 			return
 		}
 		// It still runs, and sshd does not give its channel back before it ends.

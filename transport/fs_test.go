@@ -43,6 +43,8 @@ func eachFS(t *testing.T, test func(t *testing.T, fsys FS, root string)) {
 		d := startSSHD(t)
 		test(t, view(t, dial(t, d.alias, d.options())), tempDir(t))
 	})
+	t.Run("control", func(t *testing.T) { test(t, view(t, dialControlled(t)), tempDir(t)) })
+	t.Run("system", func(t *testing.T) { test(t, view(t, dialSystem(t)), tempDir(t)) })
 }
 
 func view(t *testing.T, c Conn) FS {

@@ -16,7 +16,8 @@ type Options struct {
 	Port          int      // the port (ssh -p); wins over the target's
 	Options       []string // configuration lines, each Key=Value (ssh -o)
 
-	// Way is WayAuto, WayNative or WaySystem.
+	// Way is WayAuto, WayNative or WaySystem. By WaySystem, ssh itself asks what it has to know, on
+	// the terminal or by SSH_ASKPASS, if Ask is not nil.
 	Way Way
 
 	// Ask asks a person. Nil means that there is nobody to ask: what would need an answer fails
@@ -27,7 +28,7 @@ type Options struct {
 	DialTimeout      time.Duration // for the TCP connection; 0 is the configuration's ConnectTimeout, else 10 s
 	HandshakeTimeout time.Duration // for the SSH handshake, prompts not counted; 0 is 20 s
 	Idle             time.Duration // without a byte while some are owed; 0 is 30 s, below 0 no limit
-	Keepalive        time.Duration // between questions whether the server lives; 0 is 15 s
+	Keepalive        time.Duration // between questions whether the server lives; 0 is the configuration's ServerAliveInterval, else 15 s
 
 	// home stands in for the account's home directory in tests.
 	home string
@@ -45,7 +46,6 @@ type Options struct {
 
 func (o Options) handshake() time.Duration { return orDefault(o.HandshakeTimeout, 20*time.Second) }
 func (o Options) idle() time.Duration      { return orDefault(o.Idle, 30*time.Second) }
-func (o Options) keepalive() time.Duration { return orDefault(o.Keepalive, 15*time.Second) }
 
 // query is the question what the configuration says about t.
 func (o Options) query(t Target) sshconfig.Query {

@@ -38,7 +38,11 @@ func (a *attempt) jump(ctx context.Context) (net.Conn, error) {
 	}
 	dialing, cancel := context.WithTimeout(ctx, a.dialTimeout())
 	defer cancel()
-	conn, err := hop.client.DialContext(dialing, "tcp", a.addr)
+	var conn net.Conn
+	err = hop.socket.open(func() (err error) {
+		conn, err = hop.client.DialContext(dialing, "tcp", a.addr)
+		return err
+	})
 	if err == nil {
 		a.under = func() { _ = hop.Close() }
 		return conn, nil

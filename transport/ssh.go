@@ -29,9 +29,14 @@ type sshConn struct {
 	log    *slog.Logger
 	way    Way
 	owned  bool
-	under  func() // closes what the connection runs over, once it is closed
+	shared bool         // over the socket of an OpenSSH master
+	socket *lent        // of a master that is the user's, else nil
+	under  func()       // closes what the connection runs over, once it is closed
+	ended  func() error // says why the connection ended, if not nil
+	env    []string     // NAME=value each, set in every session
 
 	slots  chan struct{} // one token a channel
+	spare  chan opened   // channels opened ahead of their use
 	closed chan struct{} // Close was called
 	dead   chan struct{} // an owned connection ended
 	wg     sync.WaitGroup
@@ -63,54 +68,32 @@ func NewConn(client *ssh.Client, o Options) Conn {
 func newSSHConn(client *ssh.Client, o Options) *sshConn {
 	c := &sshConn{
 		client: client, addr: client.RemoteAddr().String(), idle: o.idle(), grace: cancelGrace, log: o.logger(),
-		slots: make(chan struct{}, MaxChannels), closed: make(chan struct{}), dead: make(chan struct{}),
+		slots: make(chan struct{}, MaxChannels), spare: make(chan opened, spareChannels), closed: make(chan struct{}), dead: make(chan struct{}),
 		filesLock: make(chan struct{}, 1),
 	}
 	return c
 }
 
-// own makes c responsible for the client: it watches it, keeps it alive, and closes it. under is
-// called after the client is closed, if it is not nil.
-func (c *sshConn) own(keepalive time.Duration, under func()) {
+// own makes c responsible for the client: it watches it, keeps it alive if k says how, and closes
+// it. under is called after the client is closed, if it is not nil.
+func (c *sshConn) own(k keepalive, under func()) {
 	c.owned, c.under = true, under
-	c.wg.Add(2)
 	go func() {
-		defer c.wg.Done()
+		defer close(c.dead)
 		err := c.client.Wait()
-		c.giveUp(ErrLost, err)
-		close(c.dead)
-	}()
-	go c.keepAlive(keepalive)
-}
-
-// keepAlive asks the server for an answer every period and gives the connection up after two
-// periods without one.
-func (c *sshConn) keepAlive(period time.Duration) {
-	defer c.wg.Done()
-	tick := time.NewTicker(period)
-	defer tick.Stop()
-	for {
 		select {
-		case <-tick.C:
-		case <-c.dead:
+		case <-c.closed:
 			return
+		default:
 		}
-		answered := make(chan struct{})
+		if c.ended != nil {
+			err = c.ended()
+		}
+		c.giveUp(ErrLost, err)
+	}()
+	if k.every > 0 {
 		c.wg.Add(1)
-		go func() {
-			defer c.wg.Done()
-			// Whatever the answer is, it is one.
-			_, _, _ = c.client.SendRequest("keepalive@openssh.com", true, nil)
-			close(answered)
-		}()
-		limit := time.NewTimer(2 * period)
-		select {
-		case <-answered:
-		case <-limit.C:
-			c.giveUp(ErrTimeout, fmt.Errorf("no answer to a keepalive in %v", 2*period))
-		case <-c.dead:
-		}
-		limit.Stop()
+		go c.keepAlive(k)
 	}
 }
 
@@ -121,8 +104,15 @@ func (c *sshConn) giveUp(kind, err error) {
 		c.cause = c.newError("connection", kind, err)
 	}
 	c.mu.Unlock()
+	c.disconnect()
+}
+
+// disconnect closes an owned connection.
+func (c *sshConn) disconnect() {
 	if c.owned {
+		kept := c.socket.keep()
 		_ = c.client.Close()
+		holdOpen(kept, c.log)
 	}
 }
 
@@ -168,9 +158,10 @@ func (c *sshConn) Close() error {
 	if files != nil {
 		files.close()
 	}
-	if c.owned {
-		_ = c.client.Close()
+	if c.shared {
+		c.leave()
 	}
+	c.disconnect()
 	c.waitAll()
 	if c.under != nil {
 		c.under()
@@ -183,18 +174,24 @@ func (c *sshConn) Close() error {
 func (c *sshConn) waitAll() {
 	if c.owned {
 		c.wg.Wait()
+		<-c.dead
 		return
 	}
+	c.waitFor(c.grace + closeGrace)
+}
+
+// waitFor waits for the calls under way, but not longer than limit.
+func (c *sshConn) waitFor(limit time.Duration) {
 	all := make(chan struct{})
 	go func() {
 		c.wg.Wait()
 		close(all)
 	}()
-	limit := time.NewTimer(c.grace + closeGrace)
-	defer limit.Stop()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	select {
 	case <-all:
-	case <-limit.C:
+	case <-timer.C:
 	}
 }
 
@@ -303,16 +300,9 @@ func (c *sshConn) session(ctx context.Context, op, request string, payload []byt
 
 // openSession does what session promises, without its limits.
 func (c *sshConn) openSession(op, request string, payload []byte, refused error, abandoned <-chan struct{}) (*opened, error) {
-	ch, reqs, err := c.client.OpenChannel("session", nil)
+	ch, reqs, err := c.openChannel()
 	if err != nil {
-		if no, ok := errors.AsType[*ssh.OpenChannelError](err); ok {
-			e := c.newError(op, ErrRefused, &both{fmt.Errorf("no channel: %s", display.Said(no.Message)), no})
-			e.Advice = "other sessions may use up what the server allows (MaxSessions); try again when they ended"
-			return nil, e
-		}
-		e := c.lost(op, err)
-		e.early = true
-		return nil, e
+		return nil, c.noChannel(op, err)
 	}
 	stop := make(chan struct{})
 	defer close(stop)
@@ -323,6 +313,7 @@ func (c *sshConn) openSession(op, request string, payload []byte, refused error,
 		case <-stop:
 		}
 	}()
+	c.sendEnv(ch)
 	ok, err := ch.SendRequest(request, true, payload)
 	if err == nil && ok {
 		select {
@@ -340,6 +331,42 @@ func (c *sshConn) openSession(op, request string, payload []byte, refused error,
 		return nil, c.lost(op, err)
 	}
 	return nil, c.newError(op, refused, errors.New("the server refused the request"))
+}
+
+// openChannel opens a session channel, unless one is ready.
+func (c *sshConn) openChannel() (ssh.Channel, <-chan *ssh.Request, error) {
+	select {
+	case o := <-c.spare:
+		return o.ch, o.reqs, nil
+	default:
+		return c.open()
+	}
+}
+
+// open opens a session channel.
+func (c *sshConn) open() (ch ssh.Channel, reqs <-chan *ssh.Request, err error) {
+	err = c.socket.open(func() error {
+		ch, reqs, err = c.client.OpenChannel("session", nil)
+		return err
+	})
+	return ch, reqs, err
+}
+
+// noChannel says why there is no channel.
+func (c *sshConn) noChannel(op string, err error) error {
+	no, ok := errors.AsType[*ssh.OpenChannelError](err)
+	if !ok {
+		e := c.lost(op, err)
+		e.early = true
+		return e
+	}
+	e := c.newError(op, ErrRefused, &both{fmt.Errorf("no channel: %s", display.Said(no.Message)), no})
+	e.Advice = "other sessions may use up what the server allows (MaxSessions); try again when they ended"
+	if c.way == WayControl {
+		e.Err = &both{fmt.Errorf("no channel on the connection shared with the user's own ssh sessions: %s", display.Said(no.Message)), no}
+		e.Advice = "these sessions use up what the server allows (MaxSessions); end some, or do not share their connection"
+	}
+	return e
 }
 
 // timer returns a timer for the connection's idle limit, one that never fires when there is none.

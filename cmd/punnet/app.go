@@ -96,6 +96,10 @@ over plain SSH: whole or not at all, private, verified on every use.
 Exit codes: 0 done; 1 failed; 2 usage; 3 some skills failed, others not;
 4 authentication or host key; 5 problems or damage found; 130 interrupted.
 
+Targets are reached as ssh reaches them. With --transport auto, Punnet shares the connection of
+a live ControlPath, else connects by itself, or by your own ssh program where the configuration
+needs it: keys on hardware, GSSAPI and the like. native and system settle it.
+
 Environment: PUNNET_PROFILE names the profile, as --profile does; NO_COLOR turns color off;
 XDG_CONFIG_HOME and XDG_DATA_HOME move the configuration, the collections and the store.
 Passphrases, passwords and codes are asked for on the terminal, or by the program that
@@ -130,6 +134,9 @@ func (a *app) command() *cobra.Command {
 func (a *app) start(cmd *cobra.Command) error {
 	if !slices.Contains([]string{"auto", "always", "never"}, a.color) {
 		return fmt.Errorf("--color %q: it is one of auto, always and never", a.color)
+	}
+	if _, err := a.ssh.way(); err != nil {
+		return err
 	}
 	if a.timeout < 0 {
 		return errors.New("--timeout is negative")

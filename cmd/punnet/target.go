@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,7 @@ type sshFlags struct {
 	port          int
 	user          string
 	options       []string
+	transport     string
 	noExec        bool
 }
 
@@ -30,7 +32,21 @@ func (f *sshFlags) register(cmd *cobra.Command) {
 	p.IntVarP(&f.port, "port", "p", 0, "`PORT` of the target, as ssh's -p")
 	p.StringVarP(&f.user, "login", "l", "", "`USER` on the target, as ssh's -l")
 	p.StringArrayVarP(&f.options, "option", "o", nil, "ssh configuration `KEY=VALUE`, as ssh's -o")
+	p.StringVar(&f.transport, "transport", "auto", "how to connect: auto, native or system, by your own ssh program")
 	p.BoolVar(&f.noExec, "no-exec", false, "use SFTP alone on the target")
+}
+
+// way returns what --transport says.
+func (f *sshFlags) way() (transport.Way, error) {
+	switch f.transport {
+	case "auto":
+		return transport.WayAuto, nil
+	case "native":
+		return transport.WayNative, nil
+	case "system":
+		return transport.WaySystem, nil
+	}
+	return "", fmt.Errorf("--transport %q: it is one of auto, native and system", f.transport)
 }
 
 const targetHelp = "TARGET is an alias in the ssh configuration, [user@]host, ssh://[user@]host[:port], or\nlocal: for this machine."
@@ -75,8 +91,12 @@ func (a *app) connect(ctx context.Context, t transport.Target) (transport.Conn, 
 	case a.dial != nil:
 		return a.dial(ctx, t)
 	}
+	way, err := a.ssh.way()
+	if err != nil {
+		return nil, err
+	}
 	return transport.Dial(ctx, t, transport.Options{
-		ConfigFile: a.ssh.configFile, IdentityFiles: a.ssh.identityFiles,
+		Way: way, ConfigFile: a.ssh.configFile, IdentityFiles: a.ssh.identityFiles,
 		User: a.ssh.user, Port: a.ssh.port, Options: a.ssh.options, Log: a.log,
 		Ask: a.asks(), Trace: a.trace,
 	})

@@ -34,6 +34,7 @@ func expandSettings(raw map[string][]string, q Query) (*Settings, error) {
 		ConnectTimeout:  seconds(raw, "connecttimeout"),
 		ConnectAttempts: max(1, number(raw, "connectionattempts", 1)),
 		Compression:     yes(first(raw, "compression")),
+		ForkAfterAuth:   yes(first(raw, "forkafterauthentication")),
 
 		KnownHostsCommand: none(first(raw, "knownhostscommand")),
 		StrictHostKey:     strictness(first(raw, "stricthostkeychecking")),

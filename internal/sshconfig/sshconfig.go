@@ -112,6 +112,7 @@ type Settings struct {
 	ConnectTimeout  time.Duration // 0 for none
 	ConnectAttempts int           // at least 1
 	Compression     bool
+	ForkAfterAuth   bool // ssh is to go into the background once it is let in
 
 	// How it is known.
 	UserKnownHosts    []string
