@@ -77,7 +77,9 @@ func TestASecurityKeyInAFileIsToldAndTheWaysOutNamed(t *testing.T) {
 			Priv                 []byte
 		}{"none", "none", "", 1, ssh.Marshal(struct{ Type, Key, App string }{ssh.KeyAlgoSKED25519, strings.Repeat("k", 32), "ssh:"}), make([]byte, 64)})...)})))
 	s := startLogin(t, &ssh.ServerConfig{PublicKeyCallback: byKey(nopub(t))})
-	err := refusedLogin(t, s.options(t, "IdentityFile "+dir+"/sk"))
+	o := s.options(t, "IdentityFile "+dir+"/sk")
+	o.Way = WayNative
+	err := refusedLogin(t, o)
 	if len(err.Skipped) != 1 || !strings.Contains(err.Skipped[0], "security key") || !strings.Contains(Hint(err), "ssh-add "+dir+"/sk") || !strings.Contains(Hint(err), "--transport system") {
 		t.Errorf("%v; hint %q", err, Hint(err))
 	}

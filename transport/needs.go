@@ -42,8 +42,6 @@ func needs(ctx context.Context, s *sshconfig.Settings) string {
 		return "KnownHostsCommand"
 	case s.ProxyUseFdpass && s.ProxyCommand != "":
 		return "ProxyUseFdpass"
-	case s.BindInterface != "":
-		return "BindInterface"
 	case isRevocationList(s.RevokedHostKeys):
 		return "RevokedHostKeys: a binary revocation list"
 	case lacks(s.Ciphers, able.Ciphers, old.Ciphers):

@@ -104,7 +104,6 @@ func TestTheWayFollowsFromWhatTheConfigurationNeeds(t *testing.T) {
 		"known hosts command":   {s: settings{KnownHostsCommand: "x"}, want: "KnownHostsCommand"},
 		"fdpass":                {s: settings{ProxyUseFdpass: true, ProxyCommand: "x"}, want: "ProxyUseFdpass"},
 		"fdpass of nothing":     {s: settings{ProxyUseFdpass: true}},
-		"interface":             {s: settings{BindInterface: "eth0"}, want: "BindInterface"},
 		"revocation list":       {s: settings{RevokedHostKeys: dir + "/krl"}, want: "RevokedHostKeys"},
 		"revoked keys":          {s: settings{RevokedHostKeys: dir + "/token.pub"}},
 		"ciphers, some":         {s: settings{Ciphers: []string{"nosuch", "aes128-ctr"}}},

@@ -151,7 +151,7 @@ func fakeSSH(t *testing.T, script string) {
 	t.Helper()
 	real := findTool(t, "ssh")
 	dir := tempDir(t)
-	write(t, dir+"/ssh", "#!/bin/sh\ncase \"$1\" in -G) exec "+real+" \"$@\";; esac\n"+script+"\n")
+	write(t, dir+"/ssh", "#!/bin/sh\ncase \" $* \" in *\" -G \"*) exec "+real+" \"$@\";; esac\n"+script+"\n")
 	if err := os.Chmod(dir+"/ssh", 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,7 @@ func TestAUsersMasterIsSharedAndLeftAlive(t *testing.T) {
 	if _, _, err := run(t.Context(), c, "true", ""); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	if len(steps) < 2 || steps[0].Name != StepSocket || !strings.Contains(steps[0].Value, m.socket+": live") || !strings.HasPrefix(steps[1].Value, "control: ") {
+	if len(steps) != 3 || steps[1].Name != StepSocket || !strings.Contains(steps[1].Value, m.socket+": live") || !strings.HasPrefix(steps[2].Value, "control: ") {
 		t.Errorf("steps %+v", steps)
 	}
 }
