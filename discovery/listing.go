@@ -45,7 +45,7 @@ type Root struct {
 // Listing is what a machine says of its collections.
 type Listing struct {
 	Home       string // the account's home directory
-	Dir        string // the real path of the working directory, "" where none was asked about
+	Dir        string // the real path of the working directory, as asked where there is none; "" for none asked about
 	Repository string // the real path of the repository's root, "" outside of one
 	// Collections are those that are there, in the order of Query.Roots; for a Root that walks, the
 	// nearest first.
@@ -66,10 +66,11 @@ type Collection struct {
 }
 
 // Entry is one entry of a collection that may be a skill: a directory, or a link to one, that holds
-// something called SKILL.md. All other entries count for Root.Entries and are not listed.
+// something called SKILL.md, or meant to be; or a link that leads nowhere. All other entries count for
+// Root.Entries and are not listed.
 type Entry struct {
 	Name string // as the machine sent it; any bytes but NUL and slash
-	Real string // the real path of the directory
+	Real string // the real path of the directory; "" where a link leads to none
 	Link bool   // the entry itself is a link
 	// FileLink says that SKILL.md is a link. It is read all the same where it leads to a regular file
 	// inside the skill's directory.
@@ -80,6 +81,6 @@ type Entry struct {
 	// larger than skill.MaxFileBytes there is none.
 	Head []byte
 	// Problem says why there is no Head: LinkEscapes, LinkDangles, NotRegular, Unreadable, TooLarge,
-	// ListingFull; "" when there is one.
+	// ListingFull, or Misnamed where there is a skill.md and no SKILL.md; "" when there is one.
 	Problem Code
 }

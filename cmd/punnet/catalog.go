@@ -12,7 +12,6 @@ import (
 
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/internal/display"
-	"github.com/punnet/punnet/profile"
 	"github.com/punnet/punnet/skill"
 )
 
@@ -27,17 +26,18 @@ type collected struct {
 func (a *app) collect(ctx context.Context) ([]collected, []diagnostic, error) {
 	var out []collected
 	var ds []diagnostic
-	for _, c := range a.profile.Collections {
-		dir, err := profile.Locate(c.Places, a.env)
-		if err != nil {
-			continue // such a collection cannot be there
-		}
+	q, err := a.profile.HostQuery(a.env)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range q.Roots {
+		dir := filepath.FromSlash(c.Path)
 		names, more, err := entryNames(dir, c.Entries)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s collection: %w", c.Scope, err)
+			return nil, nil, err
 		}
 		if more {
 			ds = append(ds, diagnostic{Severity: skill.Warning.String(), Code: "too-many-entries", Path: dir,
@@ -154,13 +154,15 @@ func (a *app) everything(ctx context.Context) ([]string, error) {
 
 func (a *app) collectionPlaces() string {
 	places := ""
-	for _, c := range a.profile.Collections {
-		if dir, err := profile.Locate(c.Places, a.env); err == nil {
-			if places != "" {
-				places += ", "
-			}
-			places += display.Quote(dir)
+	q, err := a.profile.HostQuery(a.env)
+	if err != nil {
+		return ""
+	}
+	for _, r := range q.Roots {
+		if places != "" {
+			places += ", "
 		}
+		places += display.Quote(filepath.FromSlash(r.Path))
 	}
 	return places
 }
