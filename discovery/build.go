@@ -273,6 +273,12 @@ func parents(p string) iter.Seq[string] {
 	}
 }
 
+// within reports whether a path is a directory or lies in it.
+func within(p, dir string) bool {
+	rest, ok := strings.CutPrefix(p, dir)
+	return ok && dir != "" && (rest == "" || rest[0] == '/' || strings.HasSuffix(dir, "/"))
+}
+
 func (c *candidate) place() place { return place{c.machine, c.Real, c.untrusted} }
 
 func (c *candidate) file() string { return path.Join(c.path, skill.FileName) }
