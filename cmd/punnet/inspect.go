@@ -20,10 +20,11 @@ func (a *app) inspectCommand() *cobra.Command {
 		Short: "Show what a skill says of itself and what its bundle would hold",
 		Long: `Inspect reads a skill directory and shows the fields of its SKILL.md, the files that
 its bundle would hold, the bundle's digest, what is left out, and what to look at before
-it is copied anywhere. It writes nothing. SKILL is a name in this machine's collections,
+it is copied anywhere. It writes nothing. SKILL is a name in this machine's catalog,
 or a path, which has a slash in it or is a dot.`,
-		Example: "  punnet inspect ./release",
-		Args:    cobra.ExactArgs(1),
+		Example:           "  punnet inspect ./release",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeSkills(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.inspect(cmd.Context(), args[0])
 		},
@@ -137,7 +138,7 @@ func (a *app) showInspect(o inspectJSON) {
 	if len(o.Warnings) > 0 && !a.quiet {
 		fmt.Fprintf(a.stdout, "\n%s\n", a.paint(a.stdout, yellow, "warnings"))
 		for _, d := range o.Warnings {
-			fmt.Fprintf(a.stdout, "  %s: %s\n", display.Quote(d.Path), d.text())
+			fmt.Fprintf(a.stdout, "  %s: %s\n", display.Quote(d.Path), diagnosticText(d))
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 func (a *app) openSkill(arg string) (*bundle.Source, error) {
 	if !isPath(arg) {
 		ce := &cliError{code: "not-found", err: fmt.Errorf("%s: no skill of that name", display.Quote(arg))}
-		if d, ok := a.why(arg); ok {
-			return nil, &cliError{code: d.Code, err: fmt.Errorf("%s: %s: %s", display.Quote(arg), display.Quote(d.Path), d.text()), hint: d.Hint}
+		if d, ok := why(a.named, arg); ok {
+			return nil, &cliError{code: d.Code, err: fmt.Errorf("%s: %s: %s", display.Quote(arg), display.Quote(d.Path), diagnosticText(d)), hint: d.Hint}
 		}
 		if info, err := os.Stat(arg); err == nil && info.IsDir() {
 			ce.hint = fmt.Sprintf("for the directory of that name here, write ./%s", display.Quote(arg))
@@ -61,20 +61,24 @@ type parsed struct {
 
 // judge parses a skill's file. path is where it lies and dir its directory's name.
 func (a *app) judge(data []byte, path, dir string) parsed {
+	return judge(data, path, dir, a.profile.Severities)
+}
+
+func judge(data []byte, path, dir string, severities skill.Severities) parsed {
 	s, problems := skill.Parse(data, dir)
 	p := parsed{skill: s}
 	for _, problem := range problems {
-		severity := a.profile.Severities.Of(problem.Code)
+		severity := severities.Of(problem.Code)
 		if severity == skill.Ignore {
 			continue
 		}
 		p.diagnostics = append(p.diagnostics, diagnostic{
-			Severity: severity.String(), Code: string(problem.Code), Path: path,
+			Severity: severity, Code: string(problem.Code), Path: path,
 			Line: problem.Line, Message: problem.Message, Hint: problem.Hint,
 		})
 	}
 	for i, d := range p.diagnostics {
-		if d.Severity == skill.Error.String() {
+		if d.Severity == skill.Error {
 			p.bad = &p.diagnostics[i]
 			break
 		}
@@ -87,7 +91,7 @@ func (p parsed) err() error {
 	if p.bad == nil {
 		return nil
 	}
-	return &cliError{code: p.bad.Code, err: fmt.Errorf("%s: %s", skill.FileName, p.bad.text()), hint: p.bad.Hint}
+	return &cliError{code: p.bad.Code, err: fmt.Errorf("%s: %s", skill.FileName, diagnosticText(*p.bad)), hint: p.bad.Hint}
 }
 
 // scanSkill reads a whole skill directory and its skill file. What the directory's owner should
