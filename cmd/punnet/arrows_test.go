@@ -28,7 +28,7 @@ func arrows() map[string][]string {
 		"profile":                 {"skill", "bundle", "discovery", "internal/atomicfile", "internal/display"},
 		"transport":               {"internal/display", "internal/proc", "internal/sshconfig"},
 		"transport/transporttest": nil,
-		"remote":                  {"bundle", "transport", "internal/atomicfile", "internal/display"},
+		"remote":                  {"skill", "bundle", "discovery", "transport", "internal/atomicfile", "internal/display"},
 		"cmd/punnet":              {"skill", "bundle", "discovery", "profile", "transport", "transport/transporttest", "remote", "internal/atomicfile", "internal/display"},
 	}
 }
