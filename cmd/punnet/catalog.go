@@ -81,33 +81,19 @@ func (a *app) readHere(ctx context.Context, q discovery.Query) (*discovery.Listi
 	return discovery.Read(ctx, files, q)
 }
 
-// readThere reaches a target and asks it for the collections of a conversation's environment.
+// readThere reaches a target and asks it for the collections of a conversation's environment. Without
+// a working directory that is the account's home, which the target alone knows.
 func (a *app) readThere(ctx context.Context, t transport.Target, dir string) (*discovery.Listing, error) {
-	conn, err := a.connect(ctx, t)
+	r, err := a.reach(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	return a.readEnvironment(ctx, conn, dir)
-}
-
-// readEnvironment asks the machine at the other end for the collections of a conversation's
-// environment. Without a working directory it is the account's home, which that machine alone knows.
-func (a *app) readEnvironment(ctx context.Context, conn transport.Conn, dir string) (*discovery.Listing, error) {
-	listing, err := a.askTarget(ctx, conn, a.profile.EnvironmentQuery(dir))
+	defer r.conn.Close()
+	listing, err := r.cache.Collections(ctx, a.profile.EnvironmentQuery(dir))
 	if err != nil || dir != "" || listing.Home == "" {
 		return listing, err
 	}
-	return a.askTarget(ctx, conn, a.profile.EnvironmentQuery(listing.Home))
-}
-
-// askTarget asks the machine at the other end.
-func (a *app) askTarget(ctx context.Context, conn transport.Conn, q discovery.Query) (*discovery.Listing, error) {
-	files, err := conn.Files(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return discovery.Read(ctx, files, q)
+	return r.cache.Collections(ctx, a.profile.EnvironmentQuery(listing.Home))
 }
 
 // workingDir returns the working directory that a --cwd flag names on this machine.
