@@ -21,6 +21,7 @@ type catalogAsk struct {
 	target  transport.Target // where the conversation runs; the zero Target is this machine
 	dir     string           // its working directory, an absolute path; "" for the usual one
 	trusted bool             // its repository is trusted
+	reached *reached         // the target, where it is reached already
 }
 
 // catalog makes the catalog that a conversation would see: of the host's roots, and of those of the
@@ -47,7 +48,7 @@ func (a *app) catalog(ctx context.Context, ask catalogAsk) (*discovery.Catalog, 
 		return err
 	})
 	g.Go(func() (err error) {
-		there, err = a.readThere(gctx, ask.target, ask.dir)
+		there, err = a.readThere(gctx, ask)
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -81,16 +82,19 @@ func (a *app) readHere(ctx context.Context, q discovery.Query) (*discovery.Listi
 	return discovery.Read(ctx, files, q)
 }
 
-// readThere reaches a target and asks it for the collections of a conversation's environment. Without
+// readThere reaches a target, where it is not yet, and asks it for the collections of a conversation's environment. Without
 // a working directory that is the account's home, which the target alone knows.
-func (a *app) readThere(ctx context.Context, t transport.Target, dir string) (*discovery.Listing, error) {
-	r, err := a.reach(ctx, t)
-	if err != nil {
-		return nil, err
+func (a *app) readThere(ctx context.Context, ask catalogAsk) (*discovery.Listing, error) {
+	r := ask.reached
+	if r == nil {
+		var err error
+		if r, err = a.reach(ctx, ask.target); err != nil {
+			return nil, err
+		}
+		defer r.conn.Close()
 	}
-	defer r.conn.Close()
-	listing, err := r.cache.Collections(ctx, a.profile.EnvironmentQuery(dir))
-	if err != nil || dir != "" || listing.Home == "" {
+	listing, err := r.cache.Collections(ctx, a.profile.EnvironmentQuery(ask.dir))
+	if err != nil || ask.dir != "" || listing.Home == "" {
 		return listing, err
 	}
 	return r.cache.Collections(ctx, a.profile.EnvironmentQuery(listing.Home))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/skill"
 )
@@ -17,16 +18,11 @@ import (
 // openSkill opens the skill directory at a path, as locate returns it.
 func (a *app) openSkill(arg string) (*bundle.Source, error) {
 	if !isPath(arg) {
-		ce := &cliError{code: "not-found", err: fmt.Errorf("%s: no skill of that name", display.Quote(arg))}
-		if d, ok := why(a.named, arg); ok {
-			return nil, &cliError{code: d.Code, err: fmt.Errorf("%s: %s: %s", display.Quote(arg), display.Quote(d.Path), diagnosticText(d)), hint: d.Hint}
-		}
+		hint := "names are looked up in " + a.collectionPlaces() + "; a path has a slash in it"
 		if info, err := os.Stat(arg); err == nil && info.IsDir() {
-			ce.hint = fmt.Sprintf("for the directory of that name here, write ./%s", display.Quote(arg))
-		} else {
-			ce.hint = "names are looked up in " + a.collectionPlaces() + "; a path has a slash in it"
+			hint = fmt.Sprintf("for the directory of that name here, write ./%s", display.Quote(arg))
 		}
-		return nil, ce
+		return nil, notNamed(a.named, arg, hint)
 	}
 	src, err := bundle.OpenSource(arg)
 	if err != nil {
@@ -37,6 +33,15 @@ func (a *app) openSkill(arg string) (*bundle.Source, error) {
 		return nil, ce
 	}
 	return src, nil
+}
+
+// notNamed is the error of a name that means nothing in a catalog: why its directory is kept out, where
+// there is one, or the hint.
+func notNamed(c *discovery.Catalog, name, hint string) error {
+	if d, ok := why(c, name); ok {
+		return &cliError{code: d.Code, err: fmt.Errorf("%s: %s: %s", display.Quote(name), display.Quote(d.Path), diagnosticText(d)), hint: d.Hint}
+	}
+	return &cliError{code: "not-found", err: fmt.Errorf("%s: no skill of that name", display.Quote(name)), hint: hint}
 }
 
 // isPath reports whether a SKILL argument is a path, and not a name in a catalog.
