@@ -114,7 +114,8 @@ func (r Root) check() error {
 }
 
 // HostQuery asks this machine for the collections that are on it whatever the conversation's
-// environment is. getenv looks a variable up. The error is of a file that lists enabled roots.
+// environment is. getenv looks a variable up. The error is of a file that lists enabled roots; the
+// query then has the others.
 func (p *Profile) HostQuery(getenv func(string) string) (discovery.Query, error) {
 	return p.query(getenv, "", Host)
 }

@@ -195,7 +195,11 @@ func (a *app) everything(ctx context.Context) ([]string, error) {
 	policy := a.profile.Policy(false)
 	policy.Skills = 0
 	c := a.build(policy, qerr, listing)
-	a.warn(c.Diagnostics)
+	var told []diagnostic // by whoever opens the skill
+	for _, s := range c.Skills {
+		told = append(told, s.Warnings...)
+	}
+	a.warn(slices.DeleteFunc(slices.Clone(c.Diagnostics), func(d diagnostic) bool { return slices.Contains(told, d) }))
 	var paths []string
 	for _, s := range c.Skills {
 		if s.State == discovery.Visible {
