@@ -189,9 +189,7 @@ func (r *collectionsReply) word(l []byte) bool {
 	}
 	switch word {
 	case "nodir":
-		l := r.listing
-		l.Problem, l.Dir = discovery.Code(rest), r.query.Dir
-		return r.beforeCollections() && r.query.Dir != "" && oneOf(l.Problem, discovery.NoDirectory, discovery.Unreadable)
+		return r.noDir(discovery.Code(rest))
 	case "in":
 		return r.in(rest)
 	case "done":
@@ -202,6 +200,15 @@ func (r *collectionsReply) word(l []byte) bool {
 }
 
 func oneOf(code discovery.Code, codes ...discovery.Code) bool { return slices.Contains(codes, code) }
+
+// noDir says why there is no working directory.
+func (r *collectionsReply) noDir(code discovery.Code) bool {
+	if r.query.Dir == "" || !r.beforeCollections() {
+		return false
+	}
+	r.listing.Dir, r.listing.Problem = r.query.Dir, code
+	return oneOf(code, discovery.NoDirectory, discovery.Unreadable)
+}
 
 // beforeCollections reports whether nothing has been said of the working directory or collections.
 func (r *collectionsReply) beforeCollections() bool { return r.c == nil && r.listing.Dir == "" }

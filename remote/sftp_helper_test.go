@@ -137,7 +137,7 @@ func opensshFiles(t *testing.T, dir, home string, port int) string {
 	}
 	put("sshd_config", "ListenAddress 127.0.0.1\nPort %d\nHostKey %[2]s/host\nPidFile none\nUsePAM no\nStrictModes no\n"+
 		"AuthorizedKeysFile %[2]s/id.pub\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\n"+
-		"MaxStartups 100\nSubsystem sftp %[3]s -d %[4]s\n", port, dir, server, home)
+		"MaxStartups 100\nSubsystem sftp %[3]s -d %[4]s\nSetEnv HOME=%[4]s\n", port, dir, server, home)
 	hostKey, err := os.ReadFile(filepath.Join(dir, "host.pub"))
 	must(t, err)
 	known := put("known_hosts", "[127.0.0.1]:%d %s", port, hostKey)

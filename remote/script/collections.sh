@@ -100,17 +100,17 @@ visit() {
     bad link-dangles
     return
   fi
-  f=./$n/SKILL.md v=./$n/skill.md y=
+  f=./$n/SKILL.md u=./$n/skill.md y=
   if [ -e "$f" ] || [ -L "$f" ]; then
     # Where a file system takes both for the same name, the directory tells which one it is.
-    if [ -e "$v" ] && [ -r "./$n" ]; then
-      for v in "./$n"/[S]KILL.md; do
-        [ "$v" = "$f" ] || y=misnamed
+    if [ -e "$u" ] && [ -r "./$n" ]; then
+      for u in "./$n"/[S]KILL.md; do
+        [ "$u" = "$f" ] || y=misnamed
       done
     fi
   elif [ ! -x "./$n" ]; then
     y=unreadable
-  elif [ -e "$v" ] || [ -L "$v" ]; then
+  elif [ -e "$u" ] || [ -L "$u" ]; then
     y=misnamed
   else
     return 1
@@ -209,7 +209,8 @@ look() {
   o="${o}in $i $1$nl"
   if ! cd -P "$2" 2>/dev/null; then
     [ -d "$2" ] && y=unreadable || y=not-a-directory
-    c=$(follow "$2")
+    c=
+    [ -e "$2" ] && c=$(follow "$2")
     c=${c%_}
     say real "${c:-$2}"
     o="${o}shut $y$nl"
