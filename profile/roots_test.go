@@ -70,10 +70,11 @@ func TestBerryLooksOnBothMachines(t *testing.T) {
 	if p.Limits != (Limits{Skills: 128, Active: 128 << 10}) || p.Tools != (Tools{Load: "load_skill"}) {
 		t.Errorf("limits are %+v, tools %+v", p.Limits, p.Tools)
 	}
-	for _, f := range []func(func(string) string) (string, error){p.EnabledFile, p.ImportRoot} {
-		if at, err := f(env(map[string]string{"HOME": abs})); !errors.Is(err, ErrNoRoot) {
-			t.Errorf("got %q, %v", at, err)
-		}
+	if at, err := p.EnabledFile(env(map[string]string{"HOME": abs})); !errors.Is(err, ErrNoRoot) {
+		t.Errorf("roots are enabled by %q, %v", at, err)
+	}
+	if dir, err := p.ImportRoot(env(map[string]string{"HOME": abs})); err != nil || filepath.ToSlash(dir) != at(".config/berry/skills") {
+		t.Errorf("skills are imported into %q, %v", dir, err)
 	}
 }
 

@@ -69,7 +69,7 @@ func (a *app) enable(arg string) error {
 	}
 	added, err := profile.Enable(file, root)
 	if err != nil {
-		return quoted(err)
+		return named(err)
 	}
 	a.sayEnabled(root, file, true, added)
 	return nil
@@ -86,7 +86,7 @@ func (a *app) disable(arg string) error {
 	}
 	removed, err := profile.Disable(file, root)
 	if err != nil {
-		return quoted(err)
+		return named(err)
 	}
 	a.sayEnabled(root, file, false, removed)
 	return nil

@@ -156,7 +156,7 @@ func (a *app) showList(c *discovery.Catalog, all bool) {
 		return
 	}
 	a.showProblems(c.Diagnostics)
-	fmt.Fprintln(a.stderr, a.countSkills(count, all))
+	fmt.Fprintln(a.stderr, a.countSkills(count, len(c.Diagnostics), all))
 }
 
 // printRows prints rows in columns. The last is cut where a terminal is too narrow for it.
@@ -220,10 +220,10 @@ func (a *app) showProblems(ds []diagnostic) {
 }
 
 // countSkills says how many skills there are, and how to see those that are not shown.
-func (a *app) countSkills(count map[discovery.State]int, all bool) string {
+func (a *app) countSkills(count map[discovery.State]int, problems int, all bool) string {
 	line := plural(count[discovery.Visible], "skill")
-	if count[discovery.Visible]+count[discovery.Shadowed]+count[discovery.Untrusted] == 0 {
-		return "0 skills; looked in " + a.collectionPlaces()
+	if len(count) == 0 && problems == 0 {
+		return line + "; looked in " + a.collectionPlaces()
 	}
 	var rest []string
 	for _, s := range []discovery.State{discovery.Shadowed, discovery.Untrusted} {
@@ -236,6 +236,9 @@ func (a *app) countSkills(count map[discovery.State]int, all bool) string {
 		if !all {
 			line += ", shown with --all"
 		}
+	}
+	if problems > 0 {
+		line += "; " + plural(problems, "problem")
 	}
 	return line
 }

@@ -57,6 +57,14 @@ func quoted(err error) error {
 	return err
 }
 
+// named makes the words of an error safe to show, and keeps the path that it is about.
+func named(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", display.Quote(pe.Path), pe.Err)
+	}
+	return err
+}
+
 // parsed is a skill's file as the profile judges it.
 type parsed struct {
 	skill       *skill.Skill

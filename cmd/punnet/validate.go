@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,11 @@ func (a *app) validate(ctx context.Context, args []string, strict bool) error {
 		a.printJSON(v.out)
 	} else if !a.quiet {
 		bad := len(slices.DeleteFunc(slices.Clone(v.out.Skills), func(s validatedJSON) bool { return s.OK }))
-		fmt.Fprintf(a.stderr, "%s checked, %d with errors\n", plural(len(v.out.Skills), "skill"), bad)
+		line := fmt.Sprintf("%s checked, %d with errors", plural(len(v.out.Skills), "skill"), bad)
+		if len(args) == 0 && len(v.out.Skills) == 0 {
+			line += "; looked in " + a.collectionPlaces()
+		}
+		fmt.Fprintln(a.stderr, line)
 	}
 	if exit != exitDone {
 		return found(exit)
@@ -239,7 +244,7 @@ func sortFindings(ds []diagnostic, l *discovery.Listing) (about map[string][]dia
 func again(d diagnostic) bool {
 	for _, c := range discovery.Codes() {
 		if string(c.Code) == d.Code {
-			return c.Fatal
+			return c.Fatal && c.Code != discovery.ListingFull // of which the skill knows nothing
 		}
 	}
 	return true
@@ -249,18 +254,21 @@ func again(d diagnostic) bool {
 // is for what is no fault of the skill's.
 func (v *validation) checkSkill(ctx context.Context, dir string, known []diagnostic) error {
 	one := validatedJSON{Name: filepath.Base(dir), Path: dir, OK: true}
-	ds, name, err := v.findings(ctx, dir)
-	if err != nil {
-		return err
-	}
-	if name != "" {
-		one.Name = name
-	}
-	for _, d := range known {
-		if !again(d) {
-			ds = append(ds, d)
+	src, err := bundle.OpenSource(dir)
+	var ds []diagnostic
+	switch {
+	case err == nil:
+		defer src.Close()
+		var name string
+		if ds, name, err = v.findings(ctx, src); err != nil {
+			return err
 		}
+		one.Name = cmp.Or(name, one.Name)
+		known = slices.DeleteFunc(known, again)
+	case len(known) == 0:
+		known = []diagnostic{{Severity: skill.Error, Code: errorCode(err), Path: dir, Message: quoted(err).Error()}}
 	}
+	ds = append(ds, known...)
 	for _, d := range ds {
 		one.OK = one.OK && d.Severity != skill.Error
 		v.worst = max(v.worst, d.Severity)
@@ -274,12 +282,7 @@ func (v *validation) checkSkill(ctx context.Context, dir string, known []diagnos
 }
 
 // findings reads a skill directory whole and returns what there is to say about it, and its name.
-func (v *validation) findings(ctx context.Context, dir string) ([]diagnostic, string, error) {
-	src, err := bundle.OpenSource(dir)
-	if err != nil {
-		return []diagnostic{{Severity: skill.Error, Code: errorCode(err), Path: dir, Message: quoted(err).Error()}}, "", nil
-	}
-	defer src.Close()
+func (v *validation) findings(ctx context.Context, src *bundle.Source) ([]diagnostic, string, error) {
 	data, err := src.ReadSkillFile(ctx, v.profile.Rules)
 	if err != nil && ctx.Err() != nil {
 		return nil, "", err
@@ -287,7 +290,7 @@ func (v *validation) findings(ctx context.Context, dir string) ([]diagnostic, st
 	var ds []diagnostic
 	name := ""
 	if err == nil { // else the scan says the same, with everything else
-		p := judge(data, filepath.Join(dir, skill.FileName), src.Name, v.severities)
+		p := judge(data, filepath.Join(src.Path, skill.FileName), src.Name, v.severities)
 		ds = p.diagnostics
 		if p.skill != nil {
 			name = p.skill.Name
