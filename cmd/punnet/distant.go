@@ -89,12 +89,15 @@ func (d *distant) look(rules bundle.Rules) {
 			for _, info := range found[i] {
 				name := strings.Clone(info.Name())
 				d.names[dir] = append(d.names[dir], name)
-				if slices.Contains(rules.LeaveOut, name) || bundle.CheckName(name) != nil {
-					continue // looked at no further
+				if bundle.CheckName(name) != nil {
+					continue // which is the end of it
 				}
-				seen++
 				p := path.Join(dir, name)
 				d.infos[p] = info
+				if slices.Contains(rules.LeaveOut, name) {
+					continue // looked at only where a link leads there
+				}
+				seen++
 				switch {
 				case info.IsDir():
 					next = append(next, p)
@@ -157,15 +160,24 @@ func (d *distant) alive() error {
 
 // Lstat describes what was there when the directory was opened.
 func (d *distant) Lstat(name string) (fs.FileInfo, error) {
-	if info := d.infos[path.Clean(name)]; info != nil {
+	name = path.Clean(name)
+	if info := d.infos[name]; info != nil {
 		return info, nil
 	}
-	return nil, &fs.PathError{Op: "lstat", Path: name, Err: fs.ErrNotExist}
+	if _, listed := d.names[path.Dir(name)]; listed {
+		return nil, &fs.PathError{Op: "lstat", Path: name, Err: fs.ErrNotExist}
+	}
+	info, err := d.files.Lstat(d.path(name))
+	return info, d.note(err)
 }
 
 func (d *distant) Readlink(name string) (string, error) {
-	l := d.links[path.Clean(name)]
-	return l.path, l.err
+	name = path.Clean(name)
+	if l, ok := d.links[name]; ok {
+		return l.path, l.err
+	}
+	target, err := d.files.ReadLink(d.path(name))
+	return target, d.note(err)
 }
 
 func (d *distant) Open(name string) (bundle.SourceFile, error) {
