@@ -96,10 +96,10 @@ func TestCollectionIsADirectoryOrALinkToOne(t *testing.T) {
 `)
 }
 
-// TestWhatAnEntryCanBe has every shape of a skill directory that was met in public collections, and
-// those that were not.
-func TestWhatAnEntryCanBe(t *testing.T) {
-	fs, home := here(t)
+// oddEntries makes every shape of a skill directory that was met in public collections, and those
+// that were not.
+func oddEntries(t testing.TB, home string) {
+	t.Helper()
 	c := home + "/.agents/skills"
 	put(t, c+"/good")
 	put(t, home+"/elsewhere/target")
@@ -134,6 +134,12 @@ func TestWhatAnEntryCanBe(t *testing.T) {
 	put(t, c+"/a b'\"\n\x1b[2J")
 	put(t, c+"/-dash")
 	put(t, c+"/\xff\xfe")
+}
+
+func TestWhatAnEntryCanBe(t *testing.T) {
+	fs, home := here(t)
+	c := home + "/.agents/skills"
+	oddEntries(t, home)
 	want := []string{
 		`"-dash"`, `"a b'\"\n\x1b[2J"`, `"absolute" link-escapes`, `"alias" real ~/.agents/skills/good link`, `"both"`,
 		`"circle-file" link-dangles`, `"dangling" real  link link-dangles`, `"directory" special-file`, `"escapes" link-escapes`,

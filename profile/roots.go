@@ -105,7 +105,7 @@ func (r Root) check() error {
 	}
 	below, ofHome := strings.CutPrefix(r.Places[0], "~/")
 	if below == "." || !fs.ValidPath(below) || strings.ContainsAny(below, "$~\\") {
-		return fmt.Errorf("%q is neither below ~ nor relative, without . and ..", r.Places[0])
+		return fmt.Errorf("%q is neither below ~ nor relative, without dots as its elements", r.Places[0])
 	}
 	if ofHome && (r.Walk != "" || r.Trust) {
 		return errors.New("walk and trust are for places below the working directory")
