@@ -171,9 +171,11 @@ func (a *app) printRows(rows [][3]string) {
 	if width := terminalWidth(a.stdout); width > 0 {
 		left = max(width-wide[0]-wide[1]-4, 20)
 	}
+	var b strings.Builder
 	for _, r := range rows {
-		fmt.Fprintf(a.stdout, "%s  %s  %s\n", pad(r[0], wide[0]), pad(r[1], wide[1]), cut(r[2], left))
+		fmt.Fprintf(&b, "%s  %s  %s\n", pad(r[0], wide[0]), pad(r[1], wide[1]), cut(r[2], left))
 	}
+	io.WriteString(a.stdout, b.String())
 }
 
 func pad(s string, n int) string {
