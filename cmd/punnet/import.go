@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -83,6 +84,33 @@ func (a *app) importSkills(ctx context.Context, arg string) error {
 		}
 	}
 	return a.endImport(out)
+}
+
+// skillDirs returns the skill directories that a DIR argument stands for: itself, or each immediate
+// subdirectory with a SKILL.md.
+func skillDirs(arg string) ([]string, error) {
+	path, err := filepath.Abs(arg)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Lstat(filepath.Join(path, skill.FileName)); err == nil {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, &cliError{err: fmt.Errorf("%s: %w", display.Quote(arg), quoted(err)), hint: "give the path of a skill directory, or of a directory of them"}
+	}
+	var dirs []string
+	for _, e := range entries {
+		dir := filepath.Join(path, e.Name())
+		if _, err := os.Lstat(filepath.Join(dir, skill.FileName)); err == nil {
+			dirs = append(dirs, dir)
+		}
+	}
+	if len(dirs) == 0 {
+		return nil, noSkillIn(arg, path)
+	}
+	return dirs, nil
 }
 
 // endImport prints the JSON and returns what the exit code says.

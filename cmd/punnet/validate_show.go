@@ -9,33 +9,6 @@ import (
 	"github.com/punnet/punnet/skill"
 )
 
-// skillDirs returns the skill directories that a DIR argument stands for: itself, or each immediate
-// subdirectory with a SKILL.md.
-func skillDirs(arg string) ([]string, error) {
-	path, err := filepath.Abs(arg)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Lstat(filepath.Join(path, skill.FileName)); err == nil {
-		return []string{path}, nil
-	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, &cliError{err: fmt.Errorf("%s: %w", display.Quote(arg), quoted(err)), hint: "give the path of a skill directory, or of a directory of them"}
-	}
-	var dirs []string
-	for _, e := range entries {
-		dir := filepath.Join(path, e.Name())
-		if _, err := os.Lstat(filepath.Join(dir, skill.FileName)); err == nil {
-			dirs = append(dirs, dir)
-		}
-	}
-	if len(dirs) == 0 {
-		return nil, noSkillIn(arg, path)
-	}
-	return dirs, nil
-}
-
 // noSkillIn is the error of a directory that neither is a skill nor holds one.
 func noSkillIn(arg, path string) error {
 	ce := &cliError{code: "no-skill-file", err: fmt.Errorf("%s: there is no skill here: neither it nor a directory in it holds a SKILL.md", display.Quote(arg))}
