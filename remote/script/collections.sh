@@ -8,8 +8,10 @@ bom=$(printf "\357\273\277")
 ws=$IFS
 o=
 
-# text WORD: t becomes what a word of the command stands for, in which .0ooo is a byte.
+# text WORD: t becomes what a word of the command stands for, in which .0ooo is a byte and . nothing.
 text() {
+  t=
+  [ "$1" = . ] && return
   set -f
   IFS=.
   set -- $1
@@ -78,10 +80,10 @@ follow() (
 # hidden PATH: whether it is there cannot be told.
 hidden() {
   f=$1
-  until [ -e "$f" ]; do
-    f=${f%/*}
-    f=${f:-/}
+  until [ -e "${f:-/}" ]; do
+    case $f in /*) f=${f%/*} ;; *) return 1 ;; esac
   done
+  f=${f:-/}
   [ -d "$f" ] && [ ! -x "$f" ]
 }
 
