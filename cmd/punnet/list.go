@@ -38,7 +38,7 @@ with what shadows them, and the skills of projects that are not trusted. Problem
 told below, on standard error; they keep no other skill out.
 
 ` + targetHelp + `
-It is only read from: nothing is written there.`,
+The target is only read from.`,
 		Example: "  punnet list\n  punnet list devbox --cwd /home/dev/project --all",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
