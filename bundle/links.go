@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -23,7 +22,7 @@ func (e *linkError) Error() string { return e.detail }
 
 // resolution is a link on its way to what it points to.
 type resolution struct {
-	root *os.Root
+	root SourceFS
 	cur  []string // resolved so far: real directories, then what was reached
 	rest []string // elements still to go
 	hops []string // the links followed
@@ -34,7 +33,7 @@ type resolution struct {
 // and returns the real path inside root it ends at and what is there. It never asks the system to
 // follow a link, so each step can be held to the skill directory and the reason told. seen is
 // called for everything that was looked at on the way, for checking afterwards that it stayed so.
-func resolveLink(root *os.Root, name string, seen func(string, fs.FileInfo)) (string, fs.FileInfo, error) {
+func resolveLink(root SourceFS, name string, seen func(string, fs.FileInfo)) (string, fs.FileInfo, error) {
 	r := &resolution{root: root, seen: seen}
 	if dir := path.Dir(name); dir != "." {
 		r.cur = strings.Split(dir, "/")

@@ -157,7 +157,7 @@ func (b *Bundle) copyFile(ctx context.Context, w io.Writer, e Entry) error {
 		return b.damaged(e, "it is not a regular file")
 	}
 	sum := sha256.New()
-	if err := copyStable(ctx, io.MultiWriter(w, sum), b.root, e.Path, info); err != nil {
+	if err := copyStable(ctx, io.MultiWriter(w, sum), local{b.root}, e.Path, info); err != nil {
 		if errors.Is(err, errChanged) || errors.Is(err, tar.ErrWriteTooLong) {
 			return b.damaged(e, "it changed while it was read")
 		}

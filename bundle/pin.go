@@ -265,7 +265,7 @@ func (t *Tree) copyFile(ctx context.Context, dst *os.Root, f scanned) error {
 	}
 	defer out.Close()
 	sum := sha256.New()
-	if err := copyStable(ctx, io.MultiWriter(out, sum), t.source.root, f.real, f.info); err != nil {
+	if err := copyStable(ctx, io.MultiWriter(out, sum), t.source.files, f.real, f.info); err != nil {
 		return err
 	}
 	if [32]byte(sum.Sum(nil)) != f.entry.SHA256 {

@@ -140,29 +140,29 @@ func TestFileThatChangesWhileItIsReadIsNotTaken(t *testing.T) {
 		"mode":    func(src *Source, p string) error { return os.Chmod(p, 0o755) },
 	} {
 		src := newSkill(t, "f = 123456")
-		info, err := src.root.Lstat("f")
+		info, err := src.files.Lstat("f")
 		if err != nil {
 			t.Fatal(err)
 		}
 		err = copyStable(context.Background(), writerFunc(func(p []byte) (int, error) {
 			return len(p), change(src, filepath.Join(src.Path, "f"))
-		}), src.root, "f", info)
+		}), src.files, "f", info)
 		if !errors.Is(err, errChanged) {
 			t.Errorf("%s: error %v, want errChanged", name, err)
 		}
-		if _, err := openStable(src.root, "f", info); !errors.Is(err, errChanged) {
+		if _, err := openStable(src.files, "f", info); !errors.Is(err, errChanged) {
 			t.Errorf("%s: opened by its old look: %v", name, err)
 		}
 	}
 	src := newSkill(t, "f = x\ng = x")
-	info, err := src.root.Lstat("f")
+	info, err := src.files.Lstat("f")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(filepath.Join(src.Path, "g"), filepath.Join(src.Path, "f")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openStable(src.root, "f", info); !errors.Is(err, errChanged) {
+	if _, err := openStable(src.files, "f", info); !errors.Is(err, errChanged) {
 		t.Errorf("another file of the same size was opened: %v", err)
 	}
 	if err := os.Remove(filepath.Join(src.Path, "f")); err != nil {
@@ -171,7 +171,7 @@ func TestFileThatChangesWhileItIsReadIsNotTaken(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(src.Path, "f"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openStable(src.root, "f", info); !errors.Is(err, errChanged) { // and does not wait for a writer
+	if _, err := openStable(src.files, "f", info); !errors.Is(err, errChanged) { // and does not wait for a writer
 		t.Errorf("a FIFO in the file's place was opened: %v", err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"hash"
 	"io/fs"
 	"path"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -82,7 +81,7 @@ func (s *Source) scanOnce(ctx context.Context, rules Rules) (*Tree, *Report, err
 	kept := make([]scanned, len(w.nodes))
 	unread := make([]error, len(w.nodes))
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
+	g.SetLimit(s.readers)
 	for i, n := range w.nodes {
 		g.Go(func() error {
 			if err := gctx.Err(); err != nil {
@@ -135,7 +134,7 @@ func (s *Source) readNode(ctx context.Context, n node) (scanned, error) {
 	if n.out == SkillFile {
 		r.keep = MaxSkillFileBytes + 1
 	}
-	if err := copyStable(ctx, &r, s.root, n.real, n.info); err != nil {
+	if err := copyStable(ctx, &r, s.files, n.real, n.info); err != nil {
 		return scanned{}, err
 	}
 	out.facts = r.done()

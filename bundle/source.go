@@ -8,13 +8,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
 	"github.com/punnet/punnet/internal/display"
 )
 
-// Source is a skill directory on this machine, opened for reading. Whatever happens to the
+// Source is a skill directory, on this machine or another, opened for reading. Whatever happens to the
 // directory meanwhile, nothing outside it can be read through a Source.
 type Source struct {
 	// Name is the name the directory has in its collection, which becomes the bundle's top
@@ -23,8 +24,10 @@ type Source struct {
 	// Path is the absolute path that was opened, links and all.
 	Path string
 
-	root   *os.Root
-	linked bool
+	files   SourceFS
+	close   func() error // nil where the files are the caller's
+	readers int          // how many files are read at once
+	linked  bool
 }
 
 // OpenSource opens the skill directory at path, which may be a link to one. Close it after use.
@@ -50,15 +53,22 @@ func OpenSource(path string) (*Source, error) {
 		return nil, fmt.Errorf("open skill: %w", err)
 	}
 	return &Source{
-		Name:   filepath.Base(abs),
-		Path:   abs,
-		root:   root,
-		linked: info.Mode()&fs.ModeSymlink != 0,
+		Name:    filepath.Base(abs),
+		Path:    abs,
+		files:   local{root},
+		close:   root.Close,
+		readers: runtime.GOMAXPROCS(0),
+		linked:  info.Mode()&fs.ModeSymlink != 0,
 	}, nil
 }
 
 // Close gives the directory up.
-func (s *Source) Close() error { return s.root.Close() }
+func (s *Source) Close() error {
+	if s.close == nil {
+		return nil
+	}
+	return s.close()
+}
 
 // ReadSkillFile returns the bytes of SKILL.md, at most MaxSkillFileBytes + 1 of them, so that a
 // file over the limit can be told from one at it. The error is a *RejectedError where the file is
@@ -74,7 +84,7 @@ func (s *Source) ReadSkillFile(ctx context.Context, rules Rules) ([]byte, error)
 		if finding != nil {
 			return &RejectedError{Name: s.Name, Findings: []Finding{*finding}}
 		}
-		data, err = readStable(s.root, n.real, n.info, MaxSkillFileBytes+1)
+		data, err = readStable(s.files, n.real, n.info, MaxSkillFileBytes+1)
 		if err != nil && !errors.Is(err, errChanged) && ofThePath(err) {
 			return &RejectedError{Name: s.Name, Findings: []Finding{unreadable(SkillFile, err)}}
 		}
@@ -114,8 +124,8 @@ const copyBuffer = 32 << 10
 
 // openStable opens a file that the walk saw as info, and makes sure it still is that one. The path
 // holds no link when the walk sees it; if it does by now, os.Root keeps the opening inside.
-func openStable(root *os.Root, name string, info fs.FileInfo) (*os.File, error) {
-	f, err := root.OpenFile(name, readFlags, 0)
+func openStable(root SourceFS, name string, info fs.FileInfo) (SourceFile, error) {
+	f, err := root.Open(name)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("%w: %w", errChanged, err)
@@ -135,7 +145,7 @@ func openStable(root *os.Root, name string, info fs.FileInfo) (*os.File, error) 
 
 // copyStable copies to w the content of a file that the walk saw as info. Anything but exactly the
 // content of that moment is errChanged.
-func copyStable(ctx context.Context, w io.Writer, root *os.Root, name string, info fs.FileInfo) error {
+func copyStable(ctx context.Context, w io.Writer, root SourceFS, name string, info fs.FileInfo) error {
 	f, err := openStable(root, name, info)
 	if err != nil {
 		return err
@@ -182,7 +192,7 @@ func ofThePath(err error) bool {
 }
 
 // readStable returns the first max bytes of a file that the walk saw as info.
-func readStable(root *os.Root, name string, info fs.FileInfo, max int64) ([]byte, error) {
+func readStable(root SourceFS, name string, info fs.FileInfo, max int64) ([]byte, error) {
 	f, err := openStable(root, name, info)
 	if err != nil {
 		return nil, err
@@ -203,10 +213,11 @@ func readStable(root *os.Root, name string, info fs.FileInfo, max int64) ([]byte
 }
 
 // unchanged reports whether two looks at a path saw the same file with the same content, as far as
-// its inode tells.
+// its inode tells. Another machine tells less of it.
 func unchanged(a, b fs.FileInfo) bool {
 	aSec, aNsec := changeTime(a)
 	bSec, bNsec := changeTime(b)
-	return os.SameFile(a, b) && a.Mode() == b.Mode() && a.Size() == b.Size() &&
+	isLocal := os.SameFile(a, a)
+	return (!isLocal || os.SameFile(a, b)) && a.Mode() == b.Mode() && a.Size() == b.Size() &&
 		a.ModTime().Equal(b.ModTime()) && aSec == bSec && aNsec == bNsec
 }

@@ -113,7 +113,7 @@ func readManifest(root *os.Root, d Digest) (*Manifest, error) {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		text, err := readStable(root, name, info, maxManifestBytes)
+		text, err := readStable(local{root}, name, info, maxManifestBytes)
 		if err != nil {
 			return nil, unreadableBundle(d, name, err)
 		}

@@ -175,7 +175,7 @@ func (c *comparison) entry(ctx context.Context, e Entry) error {
 		return nil
 	}
 	sum := sha256.New()
-	if err := copyStable(ctx, sum, c.root, e.Path, info); err != nil {
+	if err := copyStable(ctx, sum, local{c.root}, e.Path, info); err != nil {
 		return c.unread(e.Path, err)
 	}
 	if [32]byte(sum.Sum(nil)) != e.SHA256 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -26,7 +25,7 @@ func (n node) isDir() bool { return n.info.IsDir() }
 // walk looks at everything in a skill directory and decides, before any content is read, what is
 // kept. It reads nothing but directories and links.
 type walk struct {
-	root   *os.Root
+	root   SourceFS
 	linked bool
 	rules  Rules
 	name   string
@@ -48,7 +47,7 @@ type look struct {
 
 func newWalk(s *Source, rules Rules) *walk {
 	rules.Limits = rules.Limits.withDefaults()
-	return &walk{root: s.root, linked: s.linked, rules: rules, name: s.Name, report: &Report{}}
+	return &walk{root: s.files, linked: s.linked, rules: rules, name: s.Name, report: &Report{}}
 }
 
 func (w *walk) saw(name string, info fs.FileInfo) { w.looks = append(w.looks, look{name, info}) }

@@ -6,6 +6,7 @@ package profile
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/skill"
 )
@@ -48,21 +50,36 @@ type Profile struct {
 	Name string
 	// Rules say what of a skill directory becomes a bundle.
 	Rules bundle.Rules
-	// Severities say how much each problem of a SKILL.md counts.
-	Severities skill.Severities
+	// Severities say how much each problem of a SKILL.md counts, and DiscoverySeverities each of a
+	// collection.
+	Severities          skill.Severities
+	DiscoverySeverities discovery.Severities
 	// Store holds the places of the host store in the order of preference; see Locate.
 	Store []string
-	// Collections are the collections of this machine, the one whose skills win first.
-	Collections []Collection
+	// Roots are the places where skills are found, the one whose skills win first.
+	Roots []Root
+	// Limits bound what a conversation has at a time.
+	Limits Limits
+	// Tools are the tools that the model calls.
+	Tools Tools
 	// Cache is the place of a target's cache below its cache directory, with slashes.
 	Cache string
 }
 
-// Collection is a directory of skill directories.
-type Collection struct {
-	Scope   string   `yaml:"scope"`   // what kind of collection it is: host, user, managed, ...
-	Places  []string `yaml:"places"`  // where it is, in the order of preference; see Locate
-	Entries int      `yaml:"entries"` // how many entries of it are looked at
+// Limits bound what a conversation has at a time; 0 is no limit.
+type Limits struct {
+	Skills    int   `yaml:"skills"`    // skills in its catalog
+	Active    int64 `yaml:"active"`    // bytes of all active instructions
+	Session   int64 `yaml:"session"`   // bytes of all text that is captured when it begins
+	Reference int   `yaml:"reference"` // characters of one reference
+}
+
+// Tools are the names of the tools that the model calls; "" is a tool that the harness does not have.
+type Tools struct {
+	List      string `yaml:"list"`      // shows the catalog
+	Load      string `yaml:"load"`      // loads a skill's instructions
+	Unload    string `yaml:"unload"`    // takes them back
+	Reference string `yaml:"reference"` // reads a text of a loaded skill
 }
 
 // Builtin returns the names of the built-in profiles, sorted.
@@ -104,14 +121,15 @@ func Load(name string) (*Profile, error) {
 
 // document is the form of the file.
 type document struct {
-	Version    int                          `yaml:"version"`
-	Name       string                       `yaml:"name"`
-	Store      []string                     `yaml:"store"`
-	Cache      string                       `yaml:"cache"`
-	Bundle     rules                        `yaml:"bundle"`
-	Severities map[skill.Code]severityField `yaml:"severities"`
-
-	Collections []Collection `yaml:"collections"`
+	Version    int                      `yaml:"version"`
+	Name       string                   `yaml:"name"`
+	Store      []string                 `yaml:"store"`
+	Cache      string                   `yaml:"cache"`
+	Roots      []Root                   `yaml:"roots"`
+	Limits     Limits                   `yaml:"limits"`
+	Bundle     rules                    `yaml:"bundle"`
+	Tools      Tools                    `yaml:"tools"`
+	Severities map[string]severityField `yaml:"severities"`
 }
 
 type rules struct {
@@ -212,13 +230,8 @@ func (d *document) profile() (*Profile, error) {
 	if err := checkPlaces(d.Store); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	for _, c := range d.Collections {
-		if c.Scope == "" || len(c.Places) == 0 || c.Entries <= 0 {
-			return nil, errors.New("collections: each has a scope, places and a positive number of entries")
-		}
-		if err := checkPlaces(c.Places); err != nil {
-			return nil, fmt.Errorf("collections: %s: %w", display.Quote(c.Scope), err)
-		}
+	if err := cmp.Or(checkRoots(d.Roots), d.Limits.check(), d.Tools.check()); err != nil {
+		return nil, err
 	}
 	for _, name := range b.LeaveOut {
 		if err := bundle.CheckName(name); err != nil {
@@ -229,20 +242,55 @@ func (d *document) profile() (*Profile, error) {
 		}
 	}
 	p := &Profile{
-		Name: d.Name, Store: d.Store, Cache: d.Cache, Collections: d.Collections, Severities: skill.Severities{},
+		Name: d.Name, Store: d.Store, Cache: d.Cache, Roots: d.Roots, Limits: d.Limits, Tools: d.Tools,
+		Severities: skill.Severities{}, DiscoverySeverities: discovery.Severities{},
 		Rules: bundle.Rules{
 			Limits:   bundle.Limits{Entries: b.Entries, Levels: b.Levels, Bytes: b.Bytes, Files: b.Files, FileBytes: b.FileBytes},
 			LeaveOut: b.LeaveOut, NoLinks: !b.FollowLinks, TextOnly: b.TextOnly, LeaveOutExcess: b.LeaveOutExcess,
 		},
 	}
 	for code, s := range d.Severities {
-		p.Severities[code] = s.Severity
+		own := slices.ContainsFunc(discovery.Codes(), func(c discovery.CodeInfo) bool { return string(c.Code) == code })
+		if own {
+			p.DiscoverySeverities[discovery.Code(code)] = s.Severity
+		}
+		// One code is both: a SKILL.md that is too large.
+		if !own || slices.ContainsFunc(skill.Codes(), func(c skill.CodeInfo) bool { return string(c.Code) == code }) {
+			p.Severities[skill.Code(code)] = s.Severity
+		}
 	}
-	if err := p.Severities.Check(); err != nil {
+	if err := cmp.Or(p.Severities.Check(), p.DiscoverySeverities.Check()); err != nil {
 		return nil, fmt.Errorf("severities: %w", err)
 	}
 	return p, nil
 }
+
+func (l Limits) check() error {
+	if l.Skills < 0 || l.Active < 0 || l.Session < 0 || l.Reference < 0 {
+		return errors.New("limits: one is negative")
+	}
+	if l.Skills > maxEntries || l.Reference > maxEntries || l.Active > maxBytes || l.Session > maxBytes {
+		return fmt.Errorf("limits: one is over what can be: %d skills and characters, %d bytes", maxEntries, int64(maxBytes))
+	}
+	return nil
+}
+
+func (t Tools) check() error {
+	taken := make(map[string]bool)
+	for _, name := range []string{t.List, t.Load, t.Unload, t.Reference} {
+		if name == "" {
+			continue
+		}
+		if !toolName.MatchString(name) || taken[name] {
+			return fmt.Errorf("tools: %q is no name of up to 64 letters, digits, _ and - that starts with a letter, or it is there twice", name)
+		}
+		taken[name] = true
+	}
+	return nil
+}
+
+// toolName holds a tool's name to what model interfaces take.
+var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 // cachePath holds a cache's place to what needs no quoting in any shell.
 var cachePath = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)

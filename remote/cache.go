@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/transport"
 )
 
@@ -269,6 +270,8 @@ type way interface {
 	list(ctx context.Context) (dir string, copies []Copy, err error)
 	// prune takes copies away.
 	prune(ctx context.Context, o PruneOptions) ([]Removed, error)
+	// collections returns what the machine says of its collections.
+	collections(ctx context.Context, q discovery.Query) (*discovery.Listing, error)
 	// name is "exec" or "sftp".
 	name() string
 }

@@ -75,9 +75,7 @@ func (e *noExecError) Is(target error) bool { return target == ErrTools && e.too
 // run runs one verb and returns its answer. stdin may be nil. The reply is returned with every
 // error, as far as it was read.
 func (w *execWay) run(ctx context.Context, r *reply, words []string, stdin io.Reader) error {
-	var random [nonceLen / 2]byte
-	_, _ = rand.Read(random[:]) // it does not fail
-	nonce := hex.EncodeToString(random[:])
+	nonce := newNonce()
 	limit := maxReply
 	switch r.verb {
 	case verbList:
@@ -85,20 +83,50 @@ func (w *execWay) run(ctx context.Context, r *reply, words []string, stdin io.Re
 	case verbPublish:
 		limit += len(words) * maxIntact
 	}
-	f := newFrame(nonce, limit, r.take)
+	return w.ask(ctx, question{
+		verb: r.verb, line: line(r.verb, nonce, w.o.Dir, words...), stdin: stdin,
+		frame: newFrame(nonce, limit, r.take),
+		end: func() error {
+			err := r.end()
+			if r.tool != "" {
+				return &noExecError{tool: r.tool}
+			}
+			return err
+		},
+	})
+}
+
+func newNonce() string {
+	var random [nonceLen / 2]byte
+	_, _ = rand.Read(random[:]) // it does not fail
+	return hex.EncodeToString(random[:])
+}
+
+// question is one command and where its answer goes.
+type question struct {
+	verb, line string
+	stdin      io.Reader
+	frame      *frame
+	// end says of an answer that came whole what it means: nil, why the script stopped, or what is
+	// wrong with it.
+	end func() error
+}
+
+// ask runs a command.
+func (w *execWay) ask(ctx context.Context, q question) error {
 	var stderr stderrWriter
 	stderr.max = maxStderr
-	err := w.conn.Exec(ctx, transport.Cmd{
-		Line: line(r.verb, nonce, w.o.Dir, words...), Stdin: stdin, Stdout: f, Stderr: &stderr, Idle: idle,
-	})
+	f := q.frame
+	err := w.conn.Exec(ctx, transport.Cmd{Line: q.line, Stdin: q.stdin, Stdout: f, Stderr: &stderr, Idle: idle})
 	if f.err == nil && f.state != afterAnswer {
 		f.err = stderr.err
 	}
-	return w.judge(r, f, string(stderr.b), err)
+	return q.judge(string(stderr.b), err)
 }
 
 // judge says what an answer and the way its command ended mean together.
-func (w *execWay) judge(r *reply, f *frame, stderr string, err error) error {
+func (q question) judge(stderr string, err error) error {
+	f := q.frame
 	words := string(f.noise.b)
 	if f.state != beforeAnswer {
 		words = stderr
@@ -108,28 +136,29 @@ func (w *execWay) judge(r *reply, f *frame, stderr string, err error) error {
 	_, exited := errors.AsType[*transport.ExitError](err)
 	switch {
 	case f.state == afterAnswer && f.err == nil || errors.Is(f.err, errAfter):
-		err := r.end()
-		if r.tool != "" {
-			return &noExecError{tool: r.tool, words: words}
+		err := q.end()
+		if no, ok := errors.AsType[*noExecError](err); ok {
+			no.words = words
+			return err
 		}
 		if err != nil {
 			if _, ok := errors.AsType[*Error](err); !ok {
-				err = notUnderstood(r.verb, words, err)
+				err = notUnderstood(q.verb, words, err)
 			}
 		}
 		return err
 	case f.err != nil:
-		return notUnderstood(r.verb, words, f.err)
+		return notUnderstood(q.verb, words, f.err)
 	case errors.Is(err, transport.ErrNoExec):
 		return &noExecError{words: words, err: err}
 	case err != nil && !exited:
-		return side(r.verb, "on the way to the target", err)
+		return side(q.verb, "on the way to the target", err)
 	case f.state == beforeAnswer:
 		return &noExecError{words: words, err: err}
 	case err != nil:
-		return notUnderstood(r.verb, words, fmt.Errorf("it is not complete: %w", err))
+		return notUnderstood(q.verb, words, fmt.Errorf("it is not complete: %w", err))
 	}
-	return notUnderstood(r.verb, words, errors.New("it is not complete"))
+	return notUnderstood(q.verb, words, errors.New("it is not complete"))
 }
 
 func notUnderstood(op, words string, err error) error {

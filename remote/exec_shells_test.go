@@ -21,10 +21,11 @@ var (
 	shells      = []string{"dash", "bash", "busybox", "zsh", "mksh", "ksh"}
 )
 
-// programs are what the scripts need beside a shell, with one of the ways to a SHA-256.
+// programs are what the scripts need or use beside a shell, with one of the ways to a SHA-256.
 var programs = []string{
 	"find", "sort", "sed", "id", "head", "tr", "ls", "stat", "date", "cat", "touch", "chmod",
 	"mkdir", "rmdir", "mv", "rm", "sleep", "tar", "gzip", "printf", "sha256sum",
+	"awk", "od", "wc", "readlink",
 }
 
 // userland is a directory with programs, for a PATH.
@@ -340,7 +341,7 @@ func TestTheScriptsKeepTheirRules(t *testing.T) {
 	for i := range digests {
 		digests[i] = fmt.Sprintf("%064x", i)
 	}
-	for _, verb := range []string{verbCheck, verbPublish, verbList, verbPrune, verbProbe} {
+	for _, verb := range []string{verbCheck, verbPublish, verbList, verbPrune, verbProbe, verbCollections} {
 		s := script(verb)
 		t.Logf("%s: %d bytes", verb, len(s))
 		for i := range len(s) {

@@ -25,7 +25,8 @@ const (
 type frame struct {
 	begin, end string
 	limit      int                // bytes the answer may have
-	line       func([]byte) error // takes a line without its end
+	line       func([]byte) error // takes a line without its end; nil for an answer that is not lines
+	body       []byte             // the answer that is not lines
 
 	noise firstBytes // what came before the answer, for quoting
 	state frameState
@@ -59,6 +60,13 @@ func (f *frame) Write(p []byte) (int, error) {
 
 func (f *frame) take(p []byte) error {
 	for len(p) > 0 {
+		if f.state == inAnswer && f.line == nil {
+			var err error
+			if p, err = f.bytes(p); err != nil {
+				return err
+			}
+			continue
+		}
 		n := bytes.IndexByte(p, '\n')
 		whole := n >= 0
 		if !whole {
@@ -102,6 +110,22 @@ func (f *frame) whole(l []byte) error {
 		return f.line(l)
 	}
 	return nil
+}
+
+// bytes takes more of an answer that is not lines, and returns what follows it.
+func (f *frame) bytes(p []byte) (after []byte, err error) {
+	end := "\n" + f.end + "\n"
+	from := max(len(f.body)-len(end), 0)
+	f.body = append(f.body, p...)
+	if n := bytes.Index(f.body[from:], []byte(end)); n >= 0 {
+		after = p[len(p)-(len(f.body)-(from+n+len(end))):]
+		f.body = f.body[:from+n]
+		f.state = afterAnswer
+	}
+	if len(f.body) > f.limit+len(end) {
+		return nil, fmt.Errorf("the answer is longer than %d bytes", f.limit)
+	}
+	return after, nil
 }
 
 // count holds a piece to the limit of the state it comes in.

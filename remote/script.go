@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"strings"
@@ -20,25 +21,28 @@ var scripts embed.FS
 
 // The verbs of a script, and the pieces each is made of.
 const (
-	verbCheck   = "check"
-	verbPublish = "publish"
-	verbList    = "list"
-	verbPrune   = "prune"
-	verbProbe   = "probe"
+	verbCheck       = "check"
+	verbPublish     = "publish"
+	verbList        = "list"
+	verbPrune       = "prune"
+	verbProbe       = "probe"
+	verbCollections = "collections"
 )
 
 func pieces(verb string) []string {
 	switch verb {
 	case verbPublish:
-		return []string{"begin", "common", "write", "publish"}
+		return []string{"base", "begin", "common", "write", "publish"}
 	case verbList:
-		return []string{"begin", "common", "used", "list"}
+		return []string{"base", "begin", "common", "used", "list"}
 	case verbPrune:
-		return []string{"begin", "common", "used", "write", "prune"}
+		return []string{"base", "begin", "common", "used", "write", "prune"}
 	case verbProbe:
-		return []string{"begin", "facts", "common", "probe"}
+		return []string{"base", "begin", "facts", "common", "probe"}
+	case verbCollections:
+		return []string{"base", "collections"}
 	}
-	return []string{"begin", "common", verb}
+	return []string{"base", "begin", "common", verb}
 }
 
 // script returns the program of a verb as one line. It is the same for every target and every call.
@@ -87,10 +91,30 @@ func isOpen(l string) bool {
 	return last == "do" || last == "then" || last == "else" || last == "in" || strings.HasSuffix(l, "*)") && strings.Count(l, "(") == 0
 }
 
-// line returns the command that runs a verb. Its words are hexadecimal digits, the checked
-// Options.Dir, and what words, a constant of this package, integers and digests make.
+// line returns the command that runs a verb on a cache. Its words are the checked Options.Dir, and
+// what words, a constant of this package, integers and digests make.
 func line(verb, nonce, dir string, words ...string) string {
-	return fmt.Sprintf("exec /bin/sh -c '%s' punnet %s %s %s", script(verb), nonce, dir, strings.Join(words, " "))
+	return command(verb, nonce, append([]string{dir}, words...)...)
+}
+
+// command returns the command that runs a verb. It is safe in any shell as long as its words are.
+func command(verb, nonce string, words ...string) string {
+	return fmt.Sprintf("exec /bin/sh -c '%s' punnet %s %s", script(verb), nonce, strings.Join(words, " "))
+}
+
+// pathWord makes a word of a command of a path, safe in any shell: every byte that could mean
+// something to one becomes a dot and an octal number, as printf takes it after a backslash.
+func pathWord(p string) string {
+	var b strings.Builder
+	for i := range len(p) {
+		switch c := p[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '/', c == '_', c == '-':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, ".0%03o", c)
+		}
+	}
+	return cmp.Or(b.String(), ".")
 }
 
 // batches cuts words so that each command stays within maxLineBytes.

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -121,14 +122,19 @@ func (l *localFS) ReadFile(name string, max int64) ([]byte, error) {
 	if max < 0 {
 		return nil, pathError("read", name, fs.ErrInvalid)
 	}
-	data, err := io.ReadAll(io.NewSectionReader(f, 0, max+1))
+	var data bytes.Buffer
+	if info, err := f.Stat(); err == nil {
+		// Room for all of it and the read that finds its end; what grows meanwhile costs another.
+		data.Grow(int(min(info.Size(), max, 1<<20)) + bytes.MinRead)
+	}
+	_, err = data.ReadFrom(io.NewSectionReader(f, 0, max+1))
 	if err != nil {
 		return nil, localError("read", name, err)
 	}
-	if int64(len(data)) > max {
+	if int64(data.Len()) > max {
 		return nil, pathError("read", name, ErrTooLarge)
 	}
-	return data, nil
+	return data.Bytes(), nil
 }
 
 func (l *localFS) Open(name string) (File, error) {

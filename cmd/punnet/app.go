@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/internal/ask"
 	"github.com/punnet/punnet/profile"
 	"github.com/punnet/punnet/transport"
@@ -38,9 +40,9 @@ type app struct {
 	timeout     time.Duration
 	ssh         sshFlags
 
-	cancel   context.CancelFunc // ends the --timeout
-	person   func() *ask.Person // who can be asked; nil for nobody
-	unusable []diagnostic       // of the collections, once names were looked up there
+	cancel context.CancelFunc // ends the --timeout
+	person func() *ask.Person // who can be asked; nil for nobody
+	named  *discovery.Catalog // this machine's, once a name was looked up there
 
 	started bool // the arguments were understood and a verb is running
 	profile *profile.Profile
@@ -124,7 +126,8 @@ func (a *app) command() *cobra.Command {
 	f.StringVar(&a.color, "color", "auto", "color for terminals: auto, always or never")
 	f.DurationVar(&a.timeout, "timeout", 0, "give up after this `DURATION`, such as 90s; 0 never does")
 	a.ssh.register(root)
-	root.AddCommand(a.inspectCommand(), a.validateCommand(), a.pinCommand(), a.pushCommand(), a.statusCommand(),
+	root.AddCommand(a.listCommand(), a.inspectCommand(), a.validateCommand(), a.enableCommand(), a.disableCommand(),
+		a.importCommand(), a.pinCommand(), a.pushCommand(), a.statusCommand(),
 		a.verifyCommand(), a.pruneCommand(), a.doctorCommand(), a.storeCommand(), a.demoCommand(), a.versionCommand())
 	return root
 }
@@ -144,27 +147,29 @@ func (a *app) start(cmd *cobra.Command) error {
 	if a.verbose {
 		a.log = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
-	conf, err := loadConfig(a.configPath())
-	if err != nil {
+	if err := a.chooseProfile(); err != nil {
 		return err
 	}
-	name := a.profileName
-	if name == "" {
-		name = a.getenv("PUNNET_PROFILE")
-	}
-	if name == "" {
-		name = conf.Profile
-	}
-	if a.profile, err = profile.Load(name); err != nil {
-		return err
-	}
-	a.log.Debug("profile", "name", a.profile.Name)
 	if a.timeout > 0 {
 		ctx, cancel := context.WithTimeoutCause(cmd.Context(), a.timeout, fmt.Errorf("gave up after %v, as --timeout says: %w", a.timeout, context.DeadlineExceeded))
 		a.cancel = cancel
 		cmd.SetContext(ctx)
 	}
 	a.started = true
+	return nil
+}
+
+// chooseProfile loads the profile that the flag, the environment or the configuration file names.
+func (a *app) chooseProfile() error {
+	conf, err := loadConfig(a.configPath())
+	if err != nil {
+		return err
+	}
+	name := cmp.Or(a.profileName, a.getenv("PUNNET_PROFILE"), conf.Profile)
+	if a.profile, err = profile.Load(name); err != nil {
+		return err
+	}
+	a.log.Debug("profile", "name", a.profile.Name)
 	return nil
 }
 

@@ -24,12 +24,13 @@ func arrows() map[string][]string {
 		"internal/sshconfig":      {"internal/display", "internal/proc"},
 		"internal/ask":            {"internal/display", "internal/proc"},
 		"skill":                   {"internal/display"},
+		"discovery":               {"skill", "internal/display"},
 		"bundle":                  {"internal/atomicfile", "internal/display"},
-		"profile":                 {"skill", "bundle", "internal/display"},
+		"profile":                 {"skill", "bundle", "discovery", "internal/atomicfile", "internal/display"},
 		"transport":               {"internal/display", "internal/proc", "internal/sshconfig"},
 		"transport/transporttest": nil,
-		"remote":                  {"bundle", "transport", "internal/atomicfile", "internal/display"},
-		"cmd/punnet":              {"skill", "bundle", "profile", "transport", "transport/transporttest", "remote", "internal/ask", "internal/atomicfile", "internal/display"},
+		"remote":                  {"skill", "bundle", "discovery", "transport", "internal/atomicfile", "internal/display"},
+		"cmd/punnet":              {"skill", "bundle", "discovery", "profile", "transport", "transport/transporttest", "remote", "internal/ask", "internal/atomicfile", "internal/display"},
 	}
 }
 

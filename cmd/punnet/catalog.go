@@ -4,163 +4,223 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
-	"github.com/punnet/punnet/bundle"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/internal/display"
-	"github.com/punnet/punnet/profile"
 	"github.com/punnet/punnet/skill"
+	"github.com/punnet/punnet/transport"
 )
 
-// collected is a skill of one of this machine's collections that can be used by its name.
-type collected struct {
-	name string
-	path string // the skill directory, absolute
+// catalogAsk says which catalog is wanted.
+type catalogAsk struct {
+	target  transport.Target // where the conversation runs; the zero Target is this machine
+	dir     string           // its working directory, an absolute path; "" for the usual one
+	trusted bool             // its repository is trusted
+	reached *reached         // the target, where it is reached already
 }
 
-// collect returns the skills of this machine's collections, the first of each name, in the order of
-// the collections and of the directories' names; and what keeps others out.
-func (a *app) collect(ctx context.Context) ([]collected, []diagnostic, error) {
-	var out []collected
-	var ds []diagnostic
-	for _, c := range a.profile.Collections {
-		dir, err := profile.Locate(c.Places, a.env)
+// catalog makes the catalog that a conversation would see: of the host's roots, and of those of the
+// machine that it runs on. The two machines are asked at the same time.
+func (a *app) catalog(ctx context.Context, ask catalogAsk) (*discovery.Catalog, error) {
+	policy := a.profile.Policy(ask.trusted)
+	if ask.target.Local() {
+		dir, err := workingDir(ask.dir)
 		if err != nil {
-			continue // such a collection cannot be there
+			return nil, err
 		}
-		names, more, err := entryNames(dir, c.Entries)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+		q, qerr := a.profile.LocalQuery(a.env, dir)
+		here, err := a.readHere(ctx, q)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s collection: %w", c.Scope, err)
+			return nil, err
 		}
-		if more {
-			ds = append(ds, diagnostic{Severity: skill.Warning.String(), Code: "too-many-entries", Path: dir,
-				Message: fmt.Sprintf("more than %d entries; those past the first %d are not looked at", c.Entries, c.Entries)})
-		}
-		for _, name := range names {
-			if err := ctx.Err(); err != nil {
-				return nil, nil, err
-			}
-			path := filepath.Join(dir, name)
-			p, ok, err := a.glance(ctx, path)
-			switch {
-			case err != nil:
-				ds = append(ds, diagnostic{Severity: skill.Error.String(), Code: errorCode(err), Path: path, Message: quoted(err).Error()})
-			case !ok:
-			case p.bad != nil:
-				ds = append(ds, *p.bad)
-			case !slices.ContainsFunc(out, func(c collected) bool { return c.name == p.skill.Name }):
-				out = append(out, collected{p.skill.Name, path})
-			}
-		}
+		return a.build(policy, qerr, here), nil
 	}
-	return out, ds, nil
+	q, qerr := a.profile.HostQuery(a.env)
+	var here, there *discovery.Listing
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		here, err = a.readHere(gctx, q)
+		return err
+	})
+	g.Go(func() (err error) {
+		there, err = a.readThere(gctx, ask)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return a.build(policy, qerr, here, there), nil
 }
 
-// entryNames returns the sorted names in a directory, at most max of them, and whether there are more.
-func entryNames(dir string, max int) ([]string, bool, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, false, err
+// build makes a catalog of what machines said. qerr is why the roots that a file enables are not
+// among it; it hides nothing else.
+func (a *app) build(policy discovery.Policy, qerr error, listings ...*discovery.Listing) *discovery.Catalog {
+	c := discovery.Build(policy, listings...)
+	if qerr != nil {
+		file, _ := a.profile.EnabledFile(a.env)
+		c.Diagnostics = append([]diagnostic{{
+			Severity: skill.Error, Code: string(discovery.Unreadable), Path: file,
+			Message: "the file of enabled roots cannot be used: " + display.Quote(named(qerr).Error()),
+			Hint:    "mend it, or move it away and enable the roots again",
+		}}, c.Diagnostics...)
 	}
-	defer f.Close()
-	names, err := f.Readdirnames(max + 1)
-	if err != nil && err != io.EOF {
-		return nil, false, err
-	}
-	more := len(names) > max
-	slices.Sort(names)
-	return names[:min(len(names), max)], more, nil
+	return c
 }
 
-// glance reads the skill file of one entry of a collection. ok is false where the entry is no skill
-// directory at all.
-func (a *app) glance(ctx context.Context, path string) (p parsed, ok bool, err error) {
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return p, false, nil
-	}
-	src, err := bundle.OpenSource(path)
-	if err != nil {
-		return p, false, err
-	}
-	defer src.Close()
-	data, err := src.ReadSkillFile(ctx, a.profile.Rules)
-	if errors.Is(err, bundle.NoSkillFile) {
-		return p, false, nil
-	}
-	if err != nil {
-		return p, false, err
-	}
-	return a.judge(data, filepath.Join(path, skill.FileName), src.Name), true, nil
-}
-
-// locate returns the paths that SKILL arguments stand for: a name is looked up in this machine's
-// collections, anything else is a path already. A name that is not found stays as it is, for
-// openSkill to say so.
-func (a *app) locate(ctx context.Context, args []string) ([]string, error) {
-	if !slices.ContainsFunc(args, func(arg string) bool { return !isPath(arg) }) {
-		return args, nil
-	}
-	skills, ds, err := a.collect(ctx)
+// readHere asks this machine.
+func (a *app) readHere(ctx context.Context, q discovery.Query) (*discovery.Listing, error) {
+	files, err := transport.Local().Files(ctx)
 	if err != nil {
 		return nil, err
 	}
-	a.unusable = ds
+	q.Dir = filepath.ToSlash(q.Dir)
+	return discovery.Read(ctx, files, q)
+}
+
+// readThere reaches a target, where it is not yet, and asks it for the collections of a conversation's environment. Without
+// a working directory that is the account's home, which the target alone knows.
+func (a *app) readThere(ctx context.Context, ask catalogAsk) (*discovery.Listing, error) {
+	r := ask.reached
+	if r == nil {
+		var err error
+		if r, err = a.reach(ctx, ask.target); err != nil {
+			return nil, err
+		}
+		defer r.conn.Close()
+	}
+	listing, err := r.cache.Collections(ctx, a.profile.EnvironmentQuery(ask.dir))
+	if err != nil || ask.dir != "" || listing.Home == "" {
+		return listing, err
+	}
+	return r.cache.Collections(ctx, a.profile.EnvironmentQuery(listing.Home))
+}
+
+// workingDir returns the working directory that a --cwd flag names on this machine.
+func workingDir(dir string) (string, error) {
+	if dir == "" {
+		return os.Getwd()
+	}
+	return filepath.Abs(dir)
+}
+
+// names returns what SKILL names mean here: this machine's catalog in the working directory, as
+// large as it is. It is made once.
+func (a *app) names(ctx context.Context) (*discovery.Catalog, error) {
+	if a.named != nil {
+		return a.named, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "" // removed; the other collections are still there
+	}
+	q, qerr := a.profile.LocalQuery(a.env, dir)
+	listing, err := a.readHere(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	policy := a.profile.Policy(false)
+	policy.Skills = 0
+	a.named = a.build(policy, qerr, listing)
+	return a.named, nil
+}
+
+// pick returns the skill of a catalog that a name means: the visible one, or else the nearest of the
+// untrusted ones, which whoever names it has chosen.
+func pick(c *discovery.Catalog, name string) *discovery.Skill {
+	if s := c.Visible(name); s != nil {
+		return s
+	}
+	for i := range c.Skills {
+		if s := &c.Skills[i]; s.Name == name && s.State == discovery.Untrusted {
+			return s
+		}
+	}
+	return nil
+}
+
+// locate returns the paths that SKILL arguments stand for: a name is looked up in this machine's
+// catalog, anything else is a path already. A name that is not found stays as it is, for openSkill
+// to say so.
+func (a *app) locate(ctx context.Context, args []string) ([]string, error) {
 	paths := slices.Clone(args)
 	for i, arg := range args {
 		if isPath(arg) {
 			continue
 		}
-		if at := slices.IndexFunc(skills, func(c collected) bool { return c.name == arg }); at >= 0 {
-			paths[i] = skills[at].path
+		c, err := a.names(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if s := pick(c, arg); s != nil {
+			paths[i] = filepath.FromSlash(s.Path)
+			a.noteUntrusted(s)
 		}
 	}
 	return paths, nil
 }
 
-// why returns the diagnostic that keeps a skill whose directory has this name out of the collections.
-func (a *app) why(name string) (diagnostic, bool) {
-	for _, d := range a.unusable {
-		if filepath.Base(d.Path) == name || filepath.Base(filepath.Dir(d.Path)) == name {
-			return d, true
+// noteUntrusted tells that a skill was used by its name alone.
+func (a *app) noteUntrusted(s *discovery.Skill) {
+	if s.State == discovery.Untrusted && !a.quiet && !a.json {
+		fmt.Fprintf(a.stderr, "note: %s is a project's, at %s; its repository is not trusted\n", display.Quote(s.Name), display.Quote(s.Path))
+	}
+}
+
+// why returns the diagnostic that keeps a skill whose directory has this name out of a catalog.
+func why(c *discovery.Catalog, name string) (diagnostic, bool) {
+	if c != nil {
+		for _, d := range c.Diagnostics {
+			at := filepath.FromSlash(d.Path)
+			if d.Severity == skill.Error && (filepath.Base(at) == name || filepath.Base(filepath.Dir(at)) == name) {
+				return d, true
+			}
 		}
 	}
 	return diagnostic{}, false
 }
 
-// everything returns the paths of all skills in this machine's collections. What keeps a skill out
-// is told.
+// everything returns the paths of all skills in this machine's own collections, the first of each
+// name. What keeps a skill out is told.
 func (a *app) everything(ctx context.Context) ([]string, error) {
-	skills, ds, err := a.collect(ctx)
+	q, qerr := a.profile.HostQuery(a.env)
+	listing, err := a.readHere(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	a.warn(ds)
-	if len(skills) == 0 {
-		return nil, &cliError{code: "not-found", err: errors.New("there are no skills in this machine's collections"), hint: "collections of profile " + display.Quote(a.profile.Name) + ": " + a.collectionPlaces()}
+	policy := a.profile.Policy(false)
+	policy.Skills = 0
+	c := a.build(policy, qerr, listing)
+	var told []diagnostic // by whoever opens the skill
+	for _, s := range c.Skills {
+		told = append(told, s.Warnings...)
 	}
+	a.warn(slices.DeleteFunc(slices.Clone(c.Diagnostics), func(d diagnostic) bool { return slices.Contains(told, d) }))
 	var paths []string
-	for _, s := range skills {
-		paths = append(paths, s.path)
+	for _, s := range c.Skills {
+		if s.State == discovery.Visible {
+			paths = append(paths, filepath.FromSlash(s.Path))
+		}
+	}
+	if len(paths) == 0 {
+		return nil, &cliError{code: "not-found", err: errors.New("there are no skills in this machine's collections"), hint: "collections of profile " + display.Quote(a.profile.Name) + ": " + a.collectionPlaces()}
 	}
 	return paths, nil
 }
 
+// collectionPlaces names the places where names are looked up, for hints.
 func (a *app) collectionPlaces() string {
 	places := ""
-	for _, c := range a.profile.Collections {
-		if dir, err := profile.Locate(c.Places, a.env); err == nil {
-			if places != "" {
-				places += ", "
-			}
-			places += display.Quote(dir)
+	q, _ := a.profile.LocalQuery(a.env, "")
+	for _, r := range q.Roots {
+		if places != "" {
+			places += ", "
 		}
+		places += display.Quote(filepath.FromSlash(r.Path))
 	}
 	return places
 }

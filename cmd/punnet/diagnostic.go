@@ -5,22 +5,16 @@ import (
 	"path/filepath"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/skill"
 )
 
-// diagnostic is one thing that a skill's owner should know. Path is absolute and not quoted.
-type diagnostic struct {
-	Severity string `json:"severity"`
-	Code     string `json:"code"`
-	Path     string `json:"path"`
-	Line     int    `json:"line,omitempty"`
-	Message  string `json:"message"`
-	Hint     string `json:"hint,omitempty"`
-}
+// diagnostic is one thing that a skill's owner should know.
+type diagnostic = discovery.Diagnostic
 
-// text returns the line, where it is known, and the message.
-func (d diagnostic) text() string {
+// diagnosticText returns the line, where it is known, and the message.
+func diagnosticText(d diagnostic) string {
 	if d.Line == 0 {
 		return d.Message
 	}
@@ -36,7 +30,7 @@ func scanDiagnostics(src *bundle.Source, findings []bundle.Finding, severity ski
 			message = "left out: " + message
 		}
 		out = append(out, diagnostic{
-			Severity: severity.String(), Code: string(f.Reason),
+			Severity: severity, Code: string(f.Reason),
 			Path: filepath.Join(src.Path, filepath.FromSlash(f.Path)), Message: message,
 		})
 	}
@@ -55,7 +49,7 @@ func ownerWarnings(src *bundle.Source, report *bundle.Report) []diagnostic {
 	out := scanDiagnostics(src, missing, skill.Warning)
 	for _, w := range report.Warnings {
 		out = append(out, diagnostic{
-			Severity: skill.Warning.String(), Code: w.Code,
+			Severity: skill.Warning, Code: w.Code,
 			Path: filepath.Join(src.Path, filepath.FromSlash(w.Path)), Message: w.Message,
 		})
 	}
@@ -68,6 +62,10 @@ func (a *app) warn(ds []diagnostic) {
 		return
 	}
 	for _, d := range ds {
-		fmt.Fprintf(a.stderr, "%s %s: %s\n", a.paint(a.stderr, yellow, "warning:"), display.Quote(d.Path), d.text())
+		color := yellow
+		if d.Severity == skill.Error {
+			color = red
+		}
+		fmt.Fprintf(a.stderr, "%s %s: %s\n", a.paint(a.stderr, color, d.Severity.String()+":"), display.Quote(d.Path), diagnosticText(d))
 	}
 }

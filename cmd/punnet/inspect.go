@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -15,19 +17,31 @@ import (
 )
 
 func (a *app) inspectCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "inspect SKILL",
+	var cwd string
+	cmd := &cobra.Command{
+		Use:   "inspect SKILL [TARGET]",
 		Short: "Show what a skill says of itself and what its bundle would hold",
 		Long: `Inspect reads a skill directory and shows the fields of its SKILL.md, the files that
 its bundle would hold, the bundle's digest, what is left out, and what to look at before
-it is copied anywhere. It writes nothing. SKILL is a name in this machine's collections,
-or a path, which has a slash in it or is a dot.`,
-		Example: "  punnet inspect ./release",
-		Args:    cobra.ExactArgs(1),
+it is copied anywhere. It writes nothing. SKILL is a name in this machine's catalog, or a
+path, which has a slash in it or is a dot.
+
+With TARGET it is what a conversation there would use: a name in its catalog, where a
+skill of the target's own is read on the target, or an absolute path there.
+` + targetHelp,
+		Example:           "  punnet inspect ./release\n  punnet inspect release devbox",
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: a.completeSkills(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.inspect(cmd.Context(), args[0])
+			target := ""
+			if len(args) > 1 {
+				target = args[1]
+			}
+			return a.inspect(cmd.Context(), args[0], target, cwd)
 		},
 	}
+	cmd.Flags().StringVar(&cwd, "cwd", "", "working `DIR` in which names are looked up (default here the working directory, on a target the home directory)")
+	return cmd
 }
 
 type inspectJSON struct {
@@ -57,19 +71,92 @@ type omittedJSON struct {
 	Detail string `json:"detail"`
 }
 
-func (a *app) inspect(ctx context.Context, arg string) error {
+func (a *app) inspect(ctx context.Context, arg, target, cwd string) error {
+	ask, err := parseAsk(target, cwd)
+	if err != nil {
+		return err
+	}
+	if ask.target.Local() {
+		return a.inspectHere(ctx, arg, ask)
+	}
+	if isPath(arg) && !path.IsAbs(arg) {
+		return &cliError{code: "usage", exit: exitUsage, err: fmt.Errorf("%s: not an absolute path on the target", display.Quote(arg)), hint: "a path on a target starts with a slash"}
+	}
+	done := a.progress("asking " + display.Quote(target))
+	out, err := a.inspectThere(ctx, arg, target, ask)
+	done()
+	if err != nil {
+		return err
+	}
+	a.sayInspect(out)
+	return nil
+}
+
+// inspectThere describes what a name or path means to a conversation on a target.
+func (a *app) inspectThere(ctx context.Context, arg, target string, ask catalogAsk) (inspectJSON, error) {
+	var err error
+	if ask.reached, err = a.reach(ctx, ask.target); err != nil {
+		return inspectJSON{}, aboutTarget(target, err)
+	}
+	defer ask.reached.conn.Close()
+	if isPath(arg) {
+		return a.describeDistant(ctx, target, ask.reached, arg)
+	}
+	c, err := a.catalog(ctx, ask)
+	if err != nil {
+		return inspectJSON{}, aboutTarget(target, err)
+	}
+	s := pick(c, arg)
+	if s == nil {
+		return inspectJSON{}, notNamed(c, arg, "punnet list "+display.Quote(target)+" shows the names that there are")
+	}
+	if !s.OnHost {
+		a.noteUntrusted(s)
+		return a.describeDistant(ctx, target, ask.reached, s.Path)
+	}
+	src, err := a.openSkill(filepath.FromSlash(s.Path))
+	if err != nil {
+		return inspectJSON{}, err
+	}
+	defer src.Close()
+	return a.describe(ctx, src)
+}
+
+// inspectHere shows a skill of this machine.
+func (a *app) inspectHere(ctx context.Context, arg string, ask catalogAsk) error {
+	if ask.dir != "" && !isPath(arg) {
+		c, err := a.catalog(ctx, ask)
+		if err != nil {
+			return err
+		}
+		a.named = c
+	}
 	paths, err := a.locate(ctx, []string{arg})
 	if err != nil {
 		return err
 	}
-	src, err := a.openSkill(paths[0])
+	return a.inspectPath(ctx, paths[0])
+}
+
+func (a *app) inspectPath(ctx context.Context, path string) error {
+	src, err := a.openSkill(path)
 	if err != nil {
 		return err
 	}
 	defer src.Close()
+	out, err := a.describe(ctx, src)
+	if err != nil {
+		return err
+	}
+	a.sayInspect(out)
+	return nil
+}
+
+// describe reads a skill, wherever it is.
+func (a *app) describe(ctx context.Context, src *bundle.Source) (inspectJSON, error) {
 	tree, report, p, err := a.scanSkill(ctx, src)
 	if err != nil {
-		return aboutSkill(src, err)
+		return inspectJSON{}, aboutSkill(src, err)
 	}
 	sum := sha256.Sum256(tree.SkillFile)
 	out := inspectJSON{
@@ -98,12 +185,15 @@ func (a *app) inspect(ctx context.Context, arg string) error {
 	out.Warnings = append(out.Warnings, p.diagnostics...)
 	// What was left out is told by itself.
 	out.Warnings = append(out.Warnings, ownerWarnings(src, &bundle.Report{Warnings: report.Warnings})...)
+	return out, nil
+}
+
+func (a *app) sayInspect(out inspectJSON) {
 	if a.json {
 		a.printJSON(out)
-		return nil
+	} else {
+		a.showInspect(out)
 	}
-	a.showInspect(out)
-	return nil
 }
 
 func (a *app) showInspect(o inspectJSON) {
@@ -137,7 +227,7 @@ func (a *app) showInspect(o inspectJSON) {
 	if len(o.Warnings) > 0 && !a.quiet {
 		fmt.Fprintf(a.stdout, "\n%s\n", a.paint(a.stdout, yellow, "warnings"))
 		for _, d := range o.Warnings {
-			fmt.Fprintf(a.stdout, "  %s: %s\n", display.Quote(d.Path), d.text())
+			fmt.Fprintf(a.stdout, "  %s: %s\n", display.Quote(d.Path), diagnosticText(d))
 		}
 	}
 }

@@ -20,10 +20,11 @@ func (a *app) pinCommand() *cobra.Command {
 		Short: "Snapshot skills into the host store",
 		Long: `Pin puts each skill into the host store as an immutable bundle, named by the digest of
 its content. Pinning the same content again changes nothing; a bundle that was damaged
-in the store is replaced. SKILL is a name in this machine's collections, or a path, which
+in the store is replaced. SKILL is a name in this machine's catalog, or a path, which
 has a slash in it or is a dot.`,
-		Example: "  punnet pin release\n  punnet pin ./release ~/skills/review",
-		Args:    some("SKILL"),
+		Example:           "  punnet pin release\n  punnet pin ./release ~/skills/review",
+		Args:              some("SKILL"),
+		ValidArgsFunction: a.completeSkills(0, maxCompleted),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.pin(cmd.Context(), args)
 		},

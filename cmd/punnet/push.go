@@ -25,8 +25,9 @@ there is verified by content; a damaged one is repaired. Nothing is installed on
 and nothing of the skill is run.
 
 ` + targetHelp + `
-SKILL is a name in this machine's collections, or a path, which has a slash in it or is a dot.`,
-		Example: "  punnet push devbox release\n  punnet push -p 2222 me@devbox ./release ~/skills/review\n  punnet push --all devbox",
+SKILL is a name in this machine's catalog, or a path, which has a slash in it or is a dot.`,
+		ValidArgsFunction: a.completeSkills(1, maxCompleted),
+		Example:           "  punnet push devbox release\n  punnet push -p 2222 me@devbox ./release ~/skills/review\n  punnet push --all devbox",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:

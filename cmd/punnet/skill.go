@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/skill"
 )
@@ -17,16 +18,11 @@ import (
 // openSkill opens the skill directory at a path, as locate returns it.
 func (a *app) openSkill(arg string) (*bundle.Source, error) {
 	if !isPath(arg) {
-		ce := &cliError{code: "not-found", err: fmt.Errorf("%s: no skill of that name", display.Quote(arg))}
-		if d, ok := a.why(arg); ok {
-			return nil, &cliError{code: d.Code, err: fmt.Errorf("%s: %s: %s", display.Quote(arg), display.Quote(d.Path), d.text()), hint: d.Hint}
-		}
+		hint := "names are looked up in " + a.collectionPlaces() + "; a path has a slash in it"
 		if info, err := os.Stat(arg); err == nil && info.IsDir() {
-			ce.hint = fmt.Sprintf("for the directory of that name here, write ./%s", display.Quote(arg))
-		} else {
-			ce.hint = "names are looked up in " + a.collectionPlaces() + "; a path has a slash in it"
+			hint = fmt.Sprintf("for the directory of that name here, write ./%s", display.Quote(arg))
 		}
-		return nil, ce
+		return nil, notNamed(a.named, arg, hint)
 	}
 	src, err := bundle.OpenSource(arg)
 	if err != nil {
@@ -37,6 +33,15 @@ func (a *app) openSkill(arg string) (*bundle.Source, error) {
 		return nil, ce
 	}
 	return src, nil
+}
+
+// notNamed is the error of a name that means nothing in a catalog: why its directory is kept out, where
+// there is one, or the hint.
+func notNamed(c *discovery.Catalog, name, hint string) error {
+	if d, ok := why(c, name); ok {
+		return &cliError{code: d.Code, err: fmt.Errorf("%s: %s: %s", display.Quote(name), display.Quote(d.Path), diagnosticText(d)), hint: d.Hint}
+	}
+	return &cliError{code: "not-found", err: fmt.Errorf("%s: no skill of that name", display.Quote(name)), hint: hint}
 }
 
 // isPath reports whether a SKILL argument is a path, and not a name in a catalog.
@@ -52,6 +57,14 @@ func quoted(err error) error {
 	return err
 }
 
+// named makes the words of an error safe to show, and keeps the path that it is about.
+func named(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", display.Quote(pe.Path), pe.Err)
+	}
+	return err
+}
+
 // parsed is a skill's file as the profile judges it.
 type parsed struct {
 	skill       *skill.Skill
@@ -61,20 +74,24 @@ type parsed struct {
 
 // judge parses a skill's file. path is where it lies and dir its directory's name.
 func (a *app) judge(data []byte, path, dir string) parsed {
+	return judge(data, path, dir, a.profile.Severities)
+}
+
+func judge(data []byte, path, dir string, severities skill.Severities) parsed {
 	s, problems := skill.Parse(data, dir)
 	p := parsed{skill: s}
 	for _, problem := range problems {
-		severity := a.profile.Severities.Of(problem.Code)
+		severity := severities.Of(problem.Code)
 		if severity == skill.Ignore {
 			continue
 		}
 		p.diagnostics = append(p.diagnostics, diagnostic{
-			Severity: severity.String(), Code: string(problem.Code), Path: path,
+			Severity: severity, Code: string(problem.Code), Path: path,
 			Line: problem.Line, Message: problem.Message, Hint: problem.Hint,
 		})
 	}
 	for i, d := range p.diagnostics {
-		if d.Severity == skill.Error.String() {
+		if d.Severity == skill.Error {
 			p.bad = &p.diagnostics[i]
 			break
 		}
@@ -87,7 +104,7 @@ func (p parsed) err() error {
 	if p.bad == nil {
 		return nil
 	}
-	return &cliError{code: p.bad.Code, err: fmt.Errorf("%s: %s", skill.FileName, p.bad.text()), hint: p.bad.Hint}
+	return &cliError{code: p.bad.Code, err: fmt.Errorf("%s: %s", skill.FileName, diagnosticText(*p.bad)), hint: p.bad.Hint}
 }
 
 // scanSkill reads a whole skill directory and its skill file. What the directory's owner should
