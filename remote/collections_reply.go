@@ -239,6 +239,7 @@ func (r *collectionsReply) taker(word string) func(string) bool {
 				return false
 			}
 			r.e.Link, r.e.Real = true, ""
+			r.kept += len(p)
 			return p == "" || keepPath(&r.e.Real, p)
 		}
 	}
