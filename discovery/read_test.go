@@ -291,6 +291,27 @@ func TestNameIsExactWhereTheFileSystemIsNot(t *testing.T) {
 	wantStory(t, read(t, fold, user(9)), "0 ~/.agents/skills\n  \"right\"\n  \"wrong\" misnamed\n")
 }
 
+// plainFS resolves no links, as some SFTP servers do not.
+type plainFS struct {
+	FS
+	home string
+}
+
+func (p plainFS) RealPath(name string) (string, error) {
+	if name == "." {
+		return p.home, nil
+	}
+	return name, nil
+}
+
+func TestLinkThatTheServerDoesNotFollowIsNotTrusted(t *testing.T) {
+	local, home := here(t)
+	put(t, home+"/.agents/skills/good")
+	link(t, "../../../secret", home+"/.agents/skills/bad/SKILL.md")
+	write(t, home+"/secret", front("bad", "d"))
+	wantStory(t, read(t, plainFS{local, home}, user(9)), "0 ~/.agents/skills\n  \"bad\" filelink link-dangles\n  \"good\"\n")
+}
+
 type namedInfo struct {
 	fs.FileInfo
 	name string
