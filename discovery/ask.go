@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // How much is asked at once. A directory or file being read takes a handle, of which servers have a
@@ -16,6 +17,10 @@ const (
 	questionsAtOnce   = 512
 	collectionsAtOnce = 16
 	filesAtOnce       = 200
+
+	// A machine that answers within soon is not worth more than nearAtOnce goroutines: it is this one.
+	soon       = 200 * time.Microsecond
+	nearAtOnce = 16
 )
 
 // reader asks one machine.
@@ -23,6 +28,15 @@ type reader struct {
 	ctx context.Context
 	fs  FS
 	odd atomic.Pointer[error] // the last error that is not an answer about a file
+	far bool                  // answers take a while
+}
+
+// atOnce is how much of what may be asked at once is.
+func (r *reader) atOnce(limit int) int {
+	if r.far {
+		return limit
+	}
+	return min(limit, nearAtOnce)
 }
 
 func (r *reader) lstat(name string) (fs.FileInfo, error) {

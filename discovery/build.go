@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -170,19 +171,23 @@ func (b *builder) dropTwice() {
 
 // parse makes skills of the candidates that are some, in order.
 func (b *builder) parse() {
-	for _, c := range b.candidates {
+	type result struct {
+		skill    *skill.Skill
+		problems []skill.Problem
+	}
+	results := make([]result, len(b.candidates))
+	each(len(results), runtime.GOMAXPROCS(0), func(i int) {
+		if c := b.candidates[i]; c.Problem == "" {
+			results[i].skill, results[i].problems = skill.Parse(c.Head, c.Name)
+		}
+	})
+	for i, c := range b.candidates {
 		if c.Problem != "" {
 			b.tell(c.Problem, c.trouble(), "")
 			continue
 		}
-		parsed, problems := skill.Parse(c.Head, c.Name)
-		var found []Diagnostic
-		for _, p := range problems {
-			if severity := b.policy.SkillSeverities.Of(p.Code); severity != skill.Ignore {
-				found = append(found, Diagnostic{severity, string(p.Code), c.file(), p.Line, p.Message, p.Hint})
-			}
-		}
-		b.catalog.Diagnostics = append(b.catalog.Diagnostics, found...)
+		parsed, problems := results[i].skill, results[i].problems
+		found := b.judge(c, problems)
 		if parsed == nil || b.policy.SkillSeverities.Worst(problems) == skill.Error {
 			continue
 		}
@@ -195,6 +200,18 @@ func (b *builder) parse() {
 		}
 		b.catalog.Skills = append(b.catalog.Skills, s)
 	}
+}
+
+// judge tells what is wrong with a candidate's file, and returns it.
+func (b *builder) judge(c *candidate, problems []skill.Problem) []Diagnostic {
+	var found []Diagnostic
+	for _, p := range problems {
+		if severity := b.policy.SkillSeverities.Of(p.Code); severity != skill.Ignore {
+			found = append(found, Diagnostic{severity, string(p.Code), c.file(), p.Line, p.Message, p.Hint})
+		}
+	}
+	b.catalog.Diagnostics = append(b.catalog.Diagnostics, found...)
+	return found
 }
 
 // resolve finds the visible skill of each name.

@@ -41,7 +41,7 @@ func below(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" 
 // flight: what is past the bound, in the order of the jobs, loses its Head.
 func (r *reader) entries(jobs []*job) {
 	const questions = 3
-	each(len(jobs)*questions, questionsAtOnce, func(i int) {
+	each(len(jobs)*questions, r.atOnce(questionsAtOnce), func(i int) {
 		switch j := jobs[i/questions]; i % questions {
 		case 0:
 			j.file.info, j.file.err = r.lstat(below(j.path(), skill.FileName))
@@ -54,7 +54,7 @@ func (r *reader) entries(jobs []*job) {
 		}
 	})
 	var full atomic.Bool
-	slots := make(chan struct{}, filesAtOnce)
+	slots := make(chan struct{}, r.atOnce(filesAtOnce))
 	done := make([]chan struct{}, len(jobs))
 	for i := range done {
 		done[i] = make(chan struct{})

@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/punnet/punnet/internal/display"
 )
@@ -44,7 +45,7 @@ func Read(ctx context.Context, files FS, q Query) (*Listing, error) {
 	at := places(q, l)
 	collections := make([]*Collection, len(at))
 	jobs := make([][]*job, len(at))
-	each(len(at), collectionsAtOnce, func(i int) {
+	each(len(at), r.atOnce(collectionsAtOnce), func(i int) {
 		collections[i], jobs[i] = r.collection(at[i])
 	})
 	r.entries(slices.Concat(jobs...))
@@ -74,7 +75,11 @@ func (r *reader) where(q Query, l *Listing) {
 	var found found
 	repository := ""
 	together(
-		func() { l.Home, _ = r.realPath(".") },
+		func() {
+			asked := time.Now()
+			l.Home, _ = r.realPath(".")
+			r.far = time.Since(asked) > soon
+		},
 		func() {
 			if dir != "" {
 				found = r.find(dir)

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -79,43 +80,99 @@ func TestStoreIsWhereTheHarnessKeepsIt(t *testing.T) {
 
 const good = "version: 1\nname: mine\nstore: [$HOME/x]\ncache: mine/skills\n"
 
+// mistake is a file with something wrong, and what Parse says of it.
+type mistake struct{ text, says string }
+
+const envRoot = "roots: [{scope: p, on: environment, places: [.agents/skills], walk: repository, trust: true, entries: 5}]\n"
+
+// mistakes has each kind that Parse refuses. What a schema cannot see is in others.
+func mistakes() (seen, others map[string]mistake) {
+	return map[string]mistake{
+			"unknown key":           {good + "colour: red\n", "line 5: unknown key colour"},
+			"unknown inner key":     {good + "bundle:\n  entires: 5\n", "line 6: unknown key entires"},
+			"other version":         {strings.Replace(good, "1", "2", 1), "version is 2"},
+			"no version":            {strings.TrimPrefix(good, "version: 1\n"), "version is 0"},
+			"no name":               {strings.Replace(good, "name: mine\n", "", 1), "name is missing"},
+			"no store":              {strings.Replace(good, "store: [$HOME/x]\n", "", 1), "store is missing"},
+			"relative store":        {strings.Replace(good, "$HOME/x", "x/y", 1), "neither is absolute"},
+			"variable inside":       {strings.Replace(good, "$HOME/x", "$HOME/$USER", 1), "one variable"},
+			"no cache":              {strings.Replace(good, "cache: mine/skills\n", "", 1), "cache"},
+			"cache escapes":         {strings.Replace(good, "mine/skills", "../etc", 1), "cache"},
+			"absolute cache":        {strings.Replace(good, "mine/skills", "/etc", 1), "cache"},
+			"cache with a quote":    {strings.Replace(good, "mine/skills", `"a'b"`, 1), "cache"},
+			"negative limit":        {good + "bundle: {bytes: -1}\n", "negative"},
+			"limit too large":       {good + "bundle: {entries: 9223372036854775807}\n", "over what can be"},
+			"skill left out":        {good + "bundle: {leaveOut: [SKILL.md]}\n", "makes a skill"},
+			"bad name left out":     {good + "bundle: {leaveOut: [a/b]}\n", "leaveOut"},
+			"unknown code":          {good + "severities: {nosuch: error}\n", "nosuch"},
+			"unknown severity":      {good + "severities: {name-directory: fatal}\n", "fatal"},
+			"softened fatal":        {good + "severities: {name-missing: warning}\n", "always an error"},
+			"root nowhere":          {good + "roots: [{scope: host, on: host, entries: 5}]\n", "places"},
+			"root relative":         {good + "roots: [{scope: host, on: host, places: [x], entries: 5}]\n", "neither is absolute"},
+			"not a mapping":         {"- a\n", "line 1"},
+			"wrong type":            {good + "bundle: {bytes: many}\n", "line 5"},
+			"terminal characters":   {good + "\"\\e[2J\": 1\n", `\u{1b}`},
+			"no roots, a number":    {good + "roots: 5\n", "line 5"},
+			"root of no scope":      {good + "roots: [{on: host, places: [$HOME/x], entries: 5}]\n", "scope is missing"},
+			"root on no machine":    {good + "roots: [{scope: s, places: [$HOME/x], entries: 5}]\n", "host or environment"},
+			"root on Mars":          {good + "roots: [{scope: s, on: mars, places: [$HOME/x], entries: 5}]\n", "host or environment"},
+			"root without entries":  {good + "roots: [{scope: s, on: host, places: [$HOME/x]}]\n", "entries is 0"},
+			"root of all entries":   {good + "roots: [{scope: s, on: host, places: [$HOME/x], entries: 10001}]\n", "entries is 10001"},
+			"root of two kinds":     {good + "roots: [{scope: s, on: host, places: [$HOME/x], enabledBy: [$HOME/y], entries: 5}]\n", "either places or enabledBy"},
+			"root with a walk":      {good + "roots: [{scope: s, on: host, places: [$HOME/x], walk: repository, entries: 5}]\n", "below the working directory"},
+			"root with trust":       {good + "roots: [{scope: s, on: host, places: [$HOME/x], trust: true, entries: 5}]\n", "below the working directory"},
+			"root with an odd walk": {good + strings.Replace(envRoot, "repository", "home", 1), "walk is"},
+			"root key":              {good + strings.Replace(envRoot, "trust", "trusted", 1), "line 5: unknown key trusted"},
+			"import by a file":      {good + "roots: [{scope: s, on: host, enabledBy: [$HOME/x], import: true, entries: 5}]\n", "import needs places"},
+			"import elsewhere":      {good + strings.Replace(envRoot, "trust", "import", 1), "neither enabledBy nor import"},
+			"two places":            {good + strings.Replace(envRoot, "places: [", "places: [x, ", 1), "one place"},
+			"absolute place":        {good + strings.Replace(envRoot, ".agents", "/agents", 1), "neither below ~"},
+			"place above":           {good + strings.Replace(envRoot, ".agents", "..", 1), "neither below ~"},
+			"variable elsewhere":    {good + strings.Replace(envRoot, ".agents", "$HOME", 1), "neither below ~"},
+			"walk from home":        {good + strings.Replace(envRoot, ".agents", "~/x", 1), "below the working directory"},
+			"two for imports":       {good + "roots: [{scope: a, on: host, places: [$HOME/x], import: true, entries: 5}, {scope: b, on: host, places: [$HOME/y], import: true, entries: 5}]\n", "at most one"},
+			"two enabled":           {good + "roots: [{scope: a, on: host, enabledBy: [$HOME/x], entries: 5}, {scope: b, on: host, enabledBy: [$HOME/y], entries: 5}]\n", "at most one"},
+			"too many roots":        {good + "roots: [" + strings.Repeat("{scope: a, on: host, places: [$HOME/x], entries: 5}, ", 33) + "]\n", "at most 32"},
+			"negative skills":       {good + "limits: {skills: -1}\n", "negative"},
+			"too many skills":       {good + "limits: {skills: 1000001}\n", "over what can be"},
+			"tool with a space":     {good + "tools: {load: load skill}\n", "tools"},
+			"softened by name":      {good + "severities: {link-escapes: warning}\n", "always an error"},
+		}, map[string]mistake{
+			"two tools of a name": {good + "tools: {load: a, unload: a}\n", "there twice"},
+			"key twice":           {good + "name: other\n", "line 5"},
+			"alias":               {good + "bundle: &a {bytes: 1}\n", "anchors"},
+			"not YAML":            {"{", "line 1"},
+			"too large":           {good + strings.Repeat("#\n", MaxFileBytes), "64 KiB"},
+		}
+}
+
 func TestOwnProfileSaysWhatIsWrongWithIt(t *testing.T) {
-	if _, err := Parse([]byte(good)); err != nil {
-		t.Fatal(err)
+	for _, text := range []string{good, good + envRoot} {
+		if _, err := Parse([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for name, c := range map[string]struct{ text, says string }{
-		"unknown key":         {good + "colour: red\n", "line 5: unknown key colour"},
-		"unknown inner key":   {good + "bundle:\n  entires: 5\n", "line 6: unknown key entires"},
-		"key twice":           {good + "name: other\n", "line 5"},
-		"other version":       {strings.Replace(good, "1", "2", 1), "version is 2"},
-		"no version":          {strings.TrimPrefix(good, "version: 1\n"), "version is 0"},
-		"no name":             {strings.Replace(good, "name: mine\n", "", 1), "name is missing"},
-		"no store":            {strings.Replace(good, "store: [$HOME/x]\n", "", 1), "store is missing"},
-		"relative store":      {strings.Replace(good, "$HOME/x", "x/y", 1), "neither is absolute"},
-		"variable inside":     {strings.Replace(good, "$HOME/x", "$HOME/$USER", 1), "one variable"},
-		"no cache":            {strings.Replace(good, "cache: mine/skills\n", "", 1), "cache"},
-		"cache escapes":       {strings.Replace(good, "mine/skills", "../etc", 1), "cache"},
-		"absolute cache":      {strings.Replace(good, "mine/skills", "/etc", 1), "cache"},
-		"cache with a quote":  {strings.Replace(good, "mine/skills", `"a'b"`, 1), "cache"},
-		"negative limit":      {good + "bundle: {bytes: -1}\n", "negative"},
-		"limit too large":     {good + "bundle: {entries: 9223372036854775807}\n", "over what can be"},
-		"skill left out":      {good + "bundle: {leaveOut: [SKILL.md]}\n", "makes a skill"},
-		"bad name left out":   {good + "bundle: {leaveOut: [a/b]}\n", "leaveOut"},
-		"unknown code":        {good + "severities: {nosuch: error}\n", "nosuch"},
-		"unknown severity":    {good + "severities: {name-directory: fatal}\n", "fatal"},
-		"softened fatal":      {good + "severities: {name-missing: warning}\n", "always an error"},
-		"root nowhere":        {good + "roots: [{scope: host, on: host, entries: 5}]\n", "places"},
-		"root relative":       {good + "roots: [{scope: host, on: host, places: [x], entries: 5}]\n", "neither is absolute"},
-		"alias":               {good + "bundle: &a {bytes: 1}\n", "anchors"},
-		"not YAML":            {"{", "line 1"},
-		"not a mapping":       {"- a\n", "line 1"},
-		"wrong type":          {good + "bundle: {bytes: many}\n", "line 5"},
-		"too large":           {good + strings.Repeat("#\n", MaxFileBytes), "64 KiB"},
-		"terminal characters": {good + "\"\\e[2J\": 1\n", `\u{1b}`},
-	} {
-		_, err := Parse([]byte(c.text))
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: error %v, want it to say %q", name, err, c.says)
+	seen, others := mistakes()
+	maps.Copy(others, seen)
+	for name, m := range others {
+		_, err := Parse([]byte(m.text))
+		if err == nil || !strings.Contains(err.Error(), m.says) || strings.ContainsRune(err.Error(), '\n') {
+			t.Errorf("%s: error %v, want it to say %q", name, err, m.says)
+		}
+	}
+}
+
+func TestSchemaRefusesWhatIsRefused(t *testing.T) {
+	s := compiled(t)
+	for _, text := range []string{good, good + envRoot} {
+		if err := validate(t, s, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen, _ := mistakes()
+	for name, m := range seen {
+		if err := validate(t, s, m.text); err == nil {
+			t.Errorf("%s: accepted", name)
 		}
 	}
 }

@@ -105,7 +105,7 @@ func (r Root) check() error {
 	}
 	below, ofHome := strings.CutPrefix(r.Places[0], "~/")
 	if below == "." || !fs.ValidPath(below) || strings.ContainsAny(below, "$~\\") {
-		return fmt.Errorf("%q is neither below ~ nor relative, without . and ..", r.Places[0])
+		return fmt.Errorf("%q is neither below ~ nor relative, without dots as its elements", r.Places[0])
 	}
 	if ofHome && (r.Walk != "" || r.Trust) {
 		return errors.New("walk and trust are for places below the working directory")
@@ -114,7 +114,8 @@ func (r Root) check() error {
 }
 
 // HostQuery asks this machine for the collections that are on it whatever the conversation's
-// environment is. getenv looks a variable up. The error is of a file that lists enabled roots.
+// environment is. getenv looks a variable up. The error is of a file that lists enabled roots; the
+// query then has the others.
 func (p *Profile) HostQuery(getenv func(string) string) (discovery.Query, error) {
 	return p.query(getenv, "", Host)
 }

@@ -3,16 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
-	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/internal/display"
-	"github.com/punnet/punnet/skill"
+	"github.com/punnet/punnet/transport"
 )
 
 // collected is a skill of one of this machine's collections that can be used by its name.
@@ -21,83 +17,50 @@ type collected struct {
 	path string // the skill directory, absolute
 }
 
-// collect returns the skills of this machine's collections, the first of each name, in the order of
-// the collections and of the directories' names; and what keeps others out.
+// collect returns the skills of this machine's collections, the visible one of each name, in order;
+// and what keeps others out.
 func (a *app) collect(ctx context.Context) ([]collected, []diagnostic, error) {
-	var out []collected
-	var ds []diagnostic
-	q, err := a.profile.HostQuery(a.env)
+	c, err := a.hostCatalog(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, c := range q.Roots {
-		dir := filepath.FromSlash(c.Path)
-		names, more, err := entryNames(dir, c.Entries)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+	var out []collected
+	var told []discovery.Diagnostic // by whoever opens the skill
+	for _, s := range c.Skills {
+		if s.State == discovery.Visible {
+			out = append(out, collected{s.Name, filepath.FromSlash(s.Path)})
 		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if more {
-			ds = append(ds, diagnostic{Severity: skill.Warning.String(), Code: "too-many-entries", Path: dir,
-				Message: fmt.Sprintf("more than %d entries; those past the first %d are not looked at", c.Entries, c.Entries)})
-		}
-		for _, name := range names {
-			if err := ctx.Err(); err != nil {
-				return nil, nil, err
-			}
-			path := filepath.Join(dir, name)
-			p, ok, err := a.glance(ctx, path)
-			switch {
-			case err != nil:
-				ds = append(ds, diagnostic{Severity: skill.Error.String(), Code: errorCode(err), Path: path, Message: quoted(err).Error()})
-			case !ok:
-			case p.bad != nil:
-				ds = append(ds, *p.bad)
-			case !slices.ContainsFunc(out, func(c collected) bool { return c.name == p.skill.Name }):
-				out = append(out, collected{p.skill.Name, path})
-			}
+		told = append(told, s.Warnings...)
+	}
+	var ds []diagnostic
+	for _, d := range c.Diagnostics {
+		if !slices.Contains(told, d) {
+			ds = append(ds, diagnostic{
+				Severity: d.Severity.String(), Code: d.Code, Path: filepath.FromSlash(d.Path),
+				Line: d.Line, Message: d.Message, Hint: d.Hint,
+			})
 		}
 	}
 	return out, ds, nil
 }
 
-// entryNames returns the sorted names in a directory, at most max of them, and whether there are more.
-func entryNames(dir string, max int) ([]string, bool, error) {
-	f, err := os.Open(dir)
+// hostCatalog reads the collections that are on this machine wherever a conversation runs.
+func (a *app) hostCatalog(ctx context.Context) (*discovery.Catalog, error) {
+	q, err := a.profile.HostQuery(a.env)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	defer f.Close()
-	names, err := f.Readdirnames(max + 1)
-	if err != nil && err != io.EOF {
-		return nil, false, err
-	}
-	more := len(names) > max
-	slices.Sort(names)
-	return names[:min(len(names), max)], more, nil
-}
-
-// glance reads the skill file of one entry of a collection. ok is false where the entry is no skill
-// directory at all.
-func (a *app) glance(ctx context.Context, path string) (p parsed, ok bool, err error) {
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return p, false, nil
-	}
-	src, err := bundle.OpenSource(path)
+	conn := transport.Local()
+	defer conn.Close()
+	files, err := conn.Files(ctx)
 	if err != nil {
-		return p, false, err
+		return nil, err
 	}
-	defer src.Close()
-	data, err := src.ReadSkillFile(ctx, a.profile.Rules)
-	if errors.Is(err, bundle.NoSkillFile) {
-		return p, false, nil
-	}
+	l, err := discovery.Read(ctx, files, q)
 	if err != nil {
-		return p, false, err
+		return nil, err
 	}
-	return a.judge(data, filepath.Join(path, skill.FileName), src.Name), true, nil
+	return discovery.Build(a.profile.Policy(false), l), nil
 }
 
 // locate returns the paths that SKILL arguments stand for: a name is looked up in this machine's

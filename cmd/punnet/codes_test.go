@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/skill"
 )
 
@@ -17,6 +18,15 @@ func TestEveryCodeIsInTheDocumentation(t *testing.T) {
 	}
 	doc := string(data)
 	for _, c := range skill.Codes() {
+		severity := c.Default.String()
+		if c.Fatal {
+			severity += ", always"
+		}
+		if row := fmt.Sprintf("| `%s` | %s | %s |", c.Code, severity, c.Meaning); !strings.Contains(doc, row) {
+			t.Errorf("docs/codes.md lacks the row %s", row)
+		}
+	}
+	for _, c := range discovery.Codes() {
 		severity := c.Default.String()
 		if c.Fatal {
 			severity += ", always"
