@@ -109,7 +109,9 @@ func TestDirectoryReachedTwiceIsOneSkillUnderItsOwnName(t *testing.T) {
 func TestCollectionOfTheHomeDirectoryIsNoProjectOfItsOwn(t *testing.T) {
 	l := &Listing{Collections: []Collection{coll(0, "/home/.agents/skills", "s"), coll(2, "/home/.agents/skills", "s")}}
 	wantOutcome(t, Build(policy(false), l), "/home/.agents/skills/s s user visible")
-	wantOutcome(t, Build(policy(true), l), "/home/.agents/skills/s s project visible")
+	p := policy(true)
+	p.Severities = Severities{LinkedTwice: skill.Warning} // which this is not
+	wantOutcome(t, Build(p, l), "/home/.agents/skills/s s project visible")
 	// Nor is a link in an untrusted collection to what all may see.
 	project := coll(0, "/w", "s")
 	project.Entries[0] = linked(project.Entries[0], "/u/s")
@@ -275,6 +277,17 @@ func TestSkillsThatSwallowOthersAreDiagnosed(t *testing.T) {
 		"/w/outer/.agents/skills/inner inner project visible", "/w/outer outer project visible",
 		"/repo/skills/one one user visible", "/repo/skills/two two user visible", "/repo/skills/uipath uipath user visible",
 		"/w/outer warning nested-skills", "/repo/skills/uipath warning nested-skills")
+}
+
+func TestADirectoryIsNotWithinOneWhoseNameItsOwnBeginsWith(t *testing.T) {
+	for _, c := range []struct {
+		path, dir string
+		want      bool
+	}{{"/a/b", "/a", true}, {"/a", "/a", true}, {"/ab", "/a", false}, {"/a", "/a/b", false}, {"/a", "/", true}, {"/a", "", false}} {
+		if got := within(c.path, c.dir); got != c.want {
+			t.Errorf("within(%q, %q) is %v", c.path, c.dir, got)
+		}
+	}
 }
 
 func TestUnknownRootsAndHostileNamesAreNothing(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/punnet/punnet/transport"
 )
@@ -67,11 +68,23 @@ func link(t testing.TB, to, name string) {
 
 func read(t testing.TB, fs FS, q Query) *Listing {
 	t.Helper()
-	l, err := Read(context.Background(), fs, q)
-	if err != nil {
-		t.Fatal(err)
+	type result struct {
+		l   *Listing
+		err error
 	}
-	return l
+	done := make(chan result, 1)
+	go func() {
+		l, err := Read(context.Background(), fs, q)
+		done <- result{l, err}
+	}()
+	select {
+	case r := <-done:
+		must(t, r.err)
+		return r.l
+	case <-time.After(time.Minute):
+		t.Fatal("still reading: something was opened that blocks")
+		return nil
+	}
 }
 
 // user is the query for one collection below the home directory.

@@ -216,12 +216,17 @@ func TestOneUnreadableEntryHidesNoOther(t *testing.T) {
 }
 
 func TestListingIsBoundedInAll(t *testing.T) {
-	fs, home := here(t)
+	files, home := here(t)
 	big := "---\n" + strings.Repeat("#", skill.MaxFileBytes-8) + "\n"
-	for i := range 140 {
+	for i := range 400 {
 		write(t, fmt.Sprintf("%s/.agents/skills/s%03d/SKILL.md", home, i), big)
 	}
-	entries := read(t, fs, user(200)).Collections[0].Entries
+	var reads atomic.Int64
+	counting := oddFS{FS: files, readFile: func(name string, max int64) ([]byte, error) {
+		reads.Add(1)
+		return files.ReadFile(name, max)
+	}}
+	entries := read(t, counting, user(400)).Collections[0].Entries
 	total, full := 0, 0
 	for i, e := range entries {
 		total += len(e.Head)
@@ -231,8 +236,11 @@ func TestListingIsBoundedInAll(t *testing.T) {
 			t.Fatalf("%d of %d: %s is %q after the listing was full", i, len(entries), e.Name, e.Problem)
 		}
 	}
-	if len(entries) != 140 || total > MaxListing || full == 0 || full > 20 {
+	if len(entries) != 400 || total > MaxListing || total < MaxListing-2*skill.MaxFileBytes {
 		t.Errorf("%d entries of %d bytes, %d past the bound", len(entries), total, full)
+	}
+	if n := reads.Load(); n > MaxListing/skill.MaxFileBytes+filesAtOnce {
+		t.Errorf("%d files were read for it", n)
 	}
 }
 
@@ -281,6 +289,27 @@ func TestNameIsExactWhereTheFileSystemIsNot(t *testing.T) {
 		return info, err
 	}}
 	wantStory(t, read(t, fold, user(9)), "0 ~/.agents/skills\n  \"right\"\n  \"wrong\" misnamed\n")
+}
+
+// plainFS resolves no links, as some SFTP servers do not.
+type plainFS struct {
+	FS
+	home string
+}
+
+func (p plainFS) RealPath(name string) (string, error) {
+	if name == "." {
+		return p.home, nil
+	}
+	return name, nil
+}
+
+func TestLinkThatTheServerDoesNotFollowIsNotTrusted(t *testing.T) {
+	local, home := here(t)
+	put(t, home+"/.agents/skills/good")
+	link(t, "../../../secret", home+"/.agents/skills/bad/SKILL.md")
+	write(t, home+"/secret", front("bad", "d"))
+	wantStory(t, read(t, plainFS{local, home}, user(9)), "0 ~/.agents/skills\n  \"bad\" filelink link-dangles\n  \"good\"\n")
 }
 
 type namedInfo struct {

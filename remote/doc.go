@@ -21,6 +21,15 @@
 // damaged copy what is damaged, and of a new version, where [Options].Older knows the one before,
 // what changed.
 //
+// # Collections
+//
+// [Cache.Collections] asks what skills a target has, which takes two round trips by exec and about ten
+// by SFTP for any number of them. One command walks all roots and answers in one stream, compressed
+// where the target has gzip: the names, real paths and sizes, and of each SKILL.md what ends with its
+// frontmatter. A shell cannot hold every byte and an awk not every line, so files with a NUL and names
+// with a line end travel in hexadecimal, and what does not add up with a file's size is asked for once
+// more, whole. Both ways give the same discovery.Listing.
+//
 // # Safety
 //
 // The cache belongs to the account and is private to it. Nobody else may be able to change it or a
