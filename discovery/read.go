@@ -39,7 +39,7 @@ type FS interface {
 //
 // Nothing is opened that was not seen to be a directory or a regular file.
 func Read(ctx context.Context, files FS, q Query) (*Listing, error) {
-	r := &reader{ctx: ctx, fs: files}
+	r := newReader(ctx, files)
 	l := &Listing{}
 	r.where(q, l)
 	at := places(q, l)
@@ -184,13 +184,13 @@ func (r *reader) collection(at lookAt) (*Collection, []*job) {
 		c.Problem = Unreadable
 		return c, nil
 	}
-	slices.SortFunc(infos, func(x, y fs.FileInfo) int { return cmp.Compare(x.Name(), y.Name()) })
+	slices.SortFunc(infos, func(x, y fs.DirEntry) int { return cmp.Compare(x.Name(), y.Name()) })
 	if c.More = err != nil || len(infos) > at.Entries; c.More {
 		infos = infos[:min(len(infos), at.Entries)]
 	}
 	var jobs []*job
 	for _, info := range infos {
-		link := info.Mode()&fs.ModeSymlink != 0
+		link := info.Type()&fs.ModeSymlink != 0
 		if (link || info.IsDir()) && isName(info.Name()) && len(info.Name()) <= maxNameBytes {
 			// A copy, since a name can hold on to the whole answer that it came with.
 			name := strings.Clone(info.Name())
