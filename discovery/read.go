@@ -48,7 +48,7 @@ func Read(ctx context.Context, files FS, q Query) (*Listing, error) {
 	each(len(at), r.atOnce(collectionsAtOnce), func(i int) {
 		collections[i], jobs[i] = r.collection(at[i])
 	})
-	r.entries(slices.Concat(jobs...))
+	r.entries(shared(collections, jobs))
 	for i, c := range collections {
 		if c == nil {
 			continue
@@ -60,10 +60,44 @@ func Read(ctx context.Context, files FS, q Query) (*Listing, error) {
 		}
 		l.Collections = append(l.Collections, *c)
 	}
+	l.bound()
 	if err := r.alive(); err != nil {
 		return nil, fmt.Errorf("reading the skill collections: %w", err)
 	}
 	return l, nil
+}
+
+// shared returns the jobs there are to do. A directory that is two collections, as the home directory's
+// is that of a project there too, is one to read: its second collection gets the jobs of the first.
+func shared(collections []*Collection, jobs [][]*job) []*job {
+	first := make(map[string]int)
+	var all []*job
+	for i, c := range collections {
+		if c == nil {
+			continue
+		}
+		k, again := first[c.Real]
+		if again && slices.EqualFunc(jobs[k], jobs[i], func(x, y *job) bool { return x.Name == y.Name && x.Link == y.Link }) {
+			jobs[i] = jobs[k]
+			continue
+		}
+		first[c.Real] = i
+		all = append(all, jobs[i]...)
+	}
+	return all
+}
+
+// bound holds the listing to MaxListing, each collection for itself.
+func (l *Listing) bound() {
+	total := 0
+	for i := range l.Collections {
+		for k := range l.Collections[i].Entries {
+			e := &l.Collections[i].Entries[k]
+			if total += len(e.Name) + len(e.Real) + len(e.Head); total > MaxListing {
+				*e = Entry{Name: e.Name, Link: e.Link, Problem: ListingFull}
+			}
+		}
+	}
 }
 
 // where finds the directories that places depend on.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -436,4 +437,54 @@ func TestRoundTripsDoNotGrowWithTheSkills(t *testing.T) {
 			t.Errorf("%d handles at once", slow.most)
 		}
 	})
+}
+
+func TestDirectoryThatIsTwoCollectionsIsReadOnce(t *testing.T) {
+	local, home := here(t)
+	put(t, home+"/.agents/skills/a")
+	put(t, home+"/.agents/skills/b")
+	var reads atomic.Int64
+	counting := oddFS{FS: local, readFile: func(name string, max int64) ([]byte, error) {
+		reads.Add(1)
+		return local.ReadFile(name, max)
+	}}
+	q := user(9)
+	q.Dir, q.Roots = home, append(q.Roots, project, Root{ID: 8, Path: ".agents/skills", Entries: 1})
+	wantStory(t, read(t, counting, q), `dir ~ repo
+0 ~/.agents/skills
+  "a"
+  "b"
+7 ~/.agents/skills
+  "a"
+  "b"
+8 ~/.agents/skills more
+  "a"
+`)
+	if n := reads.Load(); n != 3 {
+		t.Errorf("%d files were read", n)
+	}
+}
+
+// The start of a file is all that is read of it here, and all that is needed.
+func TestHeadIsTheSameHoweverMuchIsReadAtFirst(t *testing.T) {
+	local, home := here(t)
+	c := home + "/.agents/skills/s"
+	long := func(n int) string { return strings.Repeat("#", n-len("---\n---\n")-1) + "\n" }
+	for name, text := range map[string]string{
+		"empty": "", "short": front("s", "d") + "body", "no front": strings.Repeat("a", 3*headBytes) + "\nb",
+		"unclosed":           "---\n" + strings.Repeat("a: b\n", headBytes),
+		"closed just before": "---\n" + long(headBytes-1) + "---\nbody",
+		"closed at":          "---\n" + long(headBytes) + "---\nbody",
+		"closed no more":     "---\n" + long(headBytes) + "---\n",
+		"closed just after":  "---\n" + long(headBytes+1) + "---\nbody",
+		"no fence, cut":      "---\n" + long(headBytes+1) + "---x\nname: s\n---\nbody",
+		"fence cut in two":   "---\n" + long(headBytes+2) + "---\nbody",
+	} {
+		write(t, c+"/SKILL.md", text)
+		want := read(t, oddFS{FS: local}, user(9)).Collections[0].Entries[0]
+		got := read(t, local, user(9)).Collections[0].Entries[0]
+		if !reflect.DeepEqual(got, want) || string(got.Head) != text[:skill.Head([]byte(text))] {
+			t.Errorf("%s: %d bytes of head, not %d", name, len(got.Head), len(want.Head))
+		}
+	}
 }
