@@ -33,8 +33,8 @@ type FS interface {
 //
 // Everything that can be asked at the same time is, so that over SFTP it takes a few round trips for
 // any number of skills: one for where the collections may be, one for which are there, three for
-// their entries, one for what these hold, and two for the files. A link as the working directory or a
-// collection costs one more, a link as a SKILL.md two. At most filesAtOnce files are in flight, a
+// their entries, one for what these hold, and two for the files. Home or a link as the working
+// directory, or a link as a collection, costs one more, a link as a SKILL.md two. At most filesAtOnce files are in flight, a
 // handle of the server for each; more of them take more round trips.
 //
 // Nothing is opened that was not seen to be a directory or a regular file.
@@ -106,14 +106,22 @@ func (r *reader) where(q Query, l *Listing) {
 	if q.Dir != "" {
 		dir = path.Clean(q.Dir)
 	}
+	home := func() {
+		asked := time.Now()
+		l.Home, _ = r.realPath(".")
+		r.far = time.Since(asked) > soon
+	}
+	if dir == Home {
+		if home(); l.Home == "" {
+			l.Dir, l.Problem = dir, NoDirectory
+			return
+		}
+		dir, home = l.Home, func() {}
+	}
 	var found found
 	repository := ""
 	together(
-		func() {
-			asked := time.Now()
-			l.Home, _ = r.realPath(".")
-			r.far = time.Since(asked) > soon
-		},
+		home,
 		func() {
 			if dir != "" {
 				found = r.find(dir)

@@ -62,6 +62,19 @@ func TestWorkingDirectoryBehindALinkIsWhereItReallyIs(t *testing.T) {
 	wantStory(t, read(t, fs, Query{Dir: home + "/here/.", Roots: []Root{project}}), "dir ~/repo/sub repo ~/repo\n7 ~/repo/.agents/skills\n  \"s\"\n")
 }
 
+func TestHomeIsAWorkingDirectoryByAWordOfItsOwn(t *testing.T) {
+	local, home := here(t)
+	put(t, home+"/.agents/skills/s")
+	put(t, home+"/~/.agents/skills/another")
+	q := Query{Dir: Home, Roots: []Root{project}}
+	wantStory(t, read(t, local, q), "dir ~ repo\n7 ~/.agents/skills\n  \"s\"\n")
+	homeless := oddFS{FS: local, realPath: func(string) (string, error) { return "", fs.ErrPermission }}
+	l := read(t, homeless, q)
+	if l.Dir != Home || l.Problem != NoDirectory || len(l.Collections) > 0 {
+		t.Errorf("without a home it is %+v", l)
+	}
+}
+
 func TestWorkingDirectoryThatIsNoneIsSaidAndTheRestIsRead(t *testing.T) {
 	fs, home := here(t)
 	put(t, home+"/.agents/skills/s")
@@ -251,6 +264,14 @@ type oddFS struct {
 	lstat    func(name string) (fs.FileInfo, error)
 	readDir  func(name string, max int) ([]fs.FileInfo, error)
 	readFile func(name string, max int64) ([]byte, error)
+	realPath func(name string) (string, error)
+}
+
+func (o oddFS) RealPath(name string) (string, error) {
+	if o.realPath != nil {
+		return o.realPath(name)
+	}
+	return o.FS.RealPath(name)
 }
 
 func (o oddFS) Lstat(name string) (fs.FileInfo, error) {
@@ -424,11 +445,19 @@ func TestRoundTripsDoNotGrowWithTheSkills(t *testing.T) {
 	q.Dir, q.Roots = dir, append(q.Roots, project)
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowFS{FS: local}
-		start := time.Now()
-		l, err := Read(t.Context(), slow, q)
-		must(t, err)
-		if trips := int(time.Since(start).Seconds()); trips != 8 {
-			t.Errorf("%d round trips", trips)
+		trips := func() (*Listing, int) {
+			start := time.Now()
+			l, err := Read(t.Context(), slow, q)
+			must(t, err)
+			return l, int(time.Since(start).Seconds())
+		}
+		l, n := trips()
+		if n != 8 {
+			t.Errorf("%d round trips", n)
+		}
+		q.Dir = Home
+		if _, n := trips(); n != 9 {
+			t.Errorf("%d round trips with the home directory", n)
 		}
 		if n := len(l.Collections[0].Entries); n != 130 {
 			t.Errorf("%d entries", n)

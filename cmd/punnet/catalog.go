@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,11 +94,7 @@ func (a *app) readThere(ctx context.Context, ask catalogAsk) (*discovery.Listing
 		}
 		defer r.conn.Close()
 	}
-	listing, err := r.cache.Collections(ctx, a.profile.EnvironmentQuery(ask.dir))
-	if err != nil || ask.dir != "" || listing.Home == "" {
-		return listing, err
-	}
-	return r.cache.Collections(ctx, a.profile.EnvironmentQuery(listing.Home))
+	return r.cache.Collections(ctx, a.profile.EnvironmentQuery(cmp.Or(ask.dir, discovery.Home)))
 }
 
 // workingDir returns the working directory that a --cwd flag names on this machine.
