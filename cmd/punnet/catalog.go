@@ -64,8 +64,12 @@ func (a *app) build(policy discovery.Policy, qerr error, listings ...*discovery.
 	c := discovery.Build(policy, listings...)
 	if qerr != nil {
 		file, _ := a.profile.EnabledFile(a.env)
+		machine := ""
+		if len(listings) > 1 {
+			machine = discovery.OnHost
+		}
 		c.Diagnostics = append([]diagnostic{{
-			Severity: skill.Error, Code: string(discovery.Unreadable), Path: file,
+			Severity: skill.Error, Code: string(discovery.Unreadable), Machine: machine, Path: file,
 			Message: "the file of enabled roots cannot be used: " + display.Quote(named(qerr).Error()),
 			Hint:    "mend it, or move it away and enable the roots again",
 		}}, c.Diagnostics...)

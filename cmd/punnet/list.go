@@ -96,7 +96,7 @@ func (a *app) list(ctx context.Context, target string, flags listFlags) error {
 		a.printJSON(listOf(c, flags.all))
 		return nil
 	}
-	a.showList(c, flags.all)
+	a.showList(c, target, flags.all)
 	return nil
 }
 
@@ -132,8 +132,8 @@ func listOf(c *discovery.Catalog, all bool) listJSON {
 	return out
 }
 
-// showList prints a catalog for people: skills on standard output, problems and counts below.
-func (a *app) showList(c *discovery.Catalog, all bool) {
+// showList prints the catalog of a conversation on target for people: skills on standard output, problems and counts below.
+func (a *app) showList(c *discovery.Catalog, target string, all bool) {
 	rows := [][3]string{{"NAME", "SOURCE", "DESCRIPTION"}}
 	count := map[discovery.State]int{}
 	for _, s := range c.Skills {
@@ -155,7 +155,7 @@ func (a *app) showList(c *discovery.Catalog, all bool) {
 	if a.quiet {
 		return
 	}
-	a.showProblems(c.Diagnostics)
+	a.showProblems(c.Diagnostics, target)
 	fmt.Fprintln(a.stderr, a.countSkills(count, len(c.Diagnostics), all))
 }
 
@@ -206,15 +206,23 @@ func terminalWidth(w io.Writer) int {
 	return width
 }
 
-// showProblems prints what a person should know of collections, on standard error.
-func (a *app) showProblems(ds []diagnostic) {
+// showProblems prints what a person should know of collections, on standard error. target is the
+// machine that the conversation runs on, where that is another.
+func (a *app) showProblems(ds []diagnostic, target string) {
 	for _, d := range ds {
 		color := yellow
 		if d.Severity == skill.Error {
 			color = red
 		}
-		fmt.Fprintf(a.stderr, "%s %s: %s [%s]\n", a.paint(a.stderr, color, d.Severity.String()+":"),
-			display.Quote(d.Path), diagnosticText(d), d.Code)
+		where := ""
+		switch d.Machine {
+		case discovery.OnHost:
+			where = "this machine: "
+		case discovery.InEnvironment:
+			where = display.Quote(target) + ": "
+		}
+		fmt.Fprintf(a.stderr, "%s %s%s: %s [%s]\n", a.paint(a.stderr, color, d.Severity.String()+":"),
+			where, display.Quote(d.Path), diagnosticText(d), d.Code)
 		if d.Hint != "" {
 			fmt.Fprintf(a.stderr, "  hint: %s\n", d.Hint)
 		}
