@@ -97,7 +97,7 @@ func Load(name string) (*Profile, error) {
 		if err != nil {
 			return nil, fmt.Errorf("profile %s: %w", name, err)
 		}
-		return Parse(data)
+		return decode(data) // its shape is our own
 	}
 	if ext := filepath.Ext(name); !strings.ContainsAny(name, `/\`) && ext != ".yaml" && ext != ".yml" {
 		return nil, fmt.Errorf("no profile %s: it is one of %s, or a YAML file", display.Quote(name), strings.Join(Builtin(), ", "))
@@ -160,6 +160,11 @@ func Parse(data []byte) (*Profile, error) {
 	if err := checkShape(data); err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
 	}
+	return decode(data)
+}
+
+// decode reads a profile's file whose shape is settled.
+func decode(data []byte) (*Profile, error) {
 	var d document
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)

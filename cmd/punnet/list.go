@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -140,7 +141,7 @@ func (a *app) showList(c *discovery.Catalog, target string, all bool) {
 		if count[s.State]++; s.State != discovery.Visible && !all {
 			continue
 		}
-		about := display.Quote(strings.Join(strings.Fields(s.Description), " "))
+		about := display.Quote(oneLine(s.Description))
 		switch s.State {
 		case discovery.Shadowed:
 			about = "shadowed by " + display.Quote(s.ShadowedBy)
@@ -159,6 +160,18 @@ func (a *app) showList(c *discovery.Catalog, target string, all bool) {
 	fmt.Fprintln(a.stderr, a.countSkills(count, len(c.Diagnostics), all))
 }
 
+// oneLine returns s with a single space where it has white space, and none around it.
+func oneLine(s string) string {
+	after := byte(' ')
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == ' ' && after == ' ' {
+			return strings.Join(strings.Fields(s), " ")
+		}
+		after = s[i]
+	}
+	return strings.TrimSuffix(s, " ")
+}
+
 // printRows prints rows in columns. The last is cut where a terminal is too narrow for it.
 func (a *app) printRows(rows [][3]string) {
 	var wide [2]int
@@ -171,15 +184,18 @@ func (a *app) printRows(rows [][3]string) {
 	if width := terminalWidth(a.stdout); width > 0 {
 		left = max(width-wide[0]-wide[1]-4, 20)
 	}
-	var b strings.Builder
+	b := bufio.NewWriterSize(a.stdout, 32<<10)
 	for _, r := range rows {
-		fmt.Fprintf(&b, "%s  %s  %s\n", pad(r[0], wide[0]), pad(r[1], wide[1]), cut(r[2], left))
+		for i := range wide {
+			b.WriteString(r[i])
+			for range wide[i] - utf8.RuneCountInString(r[i]) + 2 {
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteString(cut(r[2], left))
+		b.WriteByte('\n')
 	}
-	io.WriteString(a.stdout, b.String())
-}
-
-func pad(s string, n int) string {
-	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
+	b.Flush()
 }
 
 // cut shortens s to n characters; 0 leaves it as it is.
