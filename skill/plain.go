@@ -2,6 +2,7 @@ package skill
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -10,61 +11,112 @@ import (
 // maxPlain is how many lines readPlain takes, and bytes of a key: far below every limit of the YAML.
 const maxPlain = 64
 
-// readPlain reads frontmatter of the plainest kind, which is most of it: each line is a key and a
-// one-line value that is a word or a sentence, in quotes or not. It returns what decode would, without
-// a YAML reader, which takes ten times as long; nil for all other text, which may be right or wrong.
-// FuzzPlain holds it to that.
+// readPlain reads frontmatter of the plainest kind, which is most of it: keys, each with a value that is
+// a word or a sentence on its line, in quotes or not, or a block of sentences below it, or that is such
+// keys again. It returns what decode would, without a YAML reader, which takes ten times as long; nil for
+// all other text, which may be right or wrong. FuzzPlain holds it to that.
 func readPlain(text []byte) *yaml.Node {
-	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: firstLine}
-	nodes := make([]yaml.Node, 0, 8)
-	for number := firstLine; len(text) > 0; number++ {
-		var line []byte
-		line, text, _ = bytes.Cut(text, []byte("\n"))
-		key, value, ok := plainLine(line)
-		if !ok || number-firstLine == maxPlain {
-			return nil
-		}
-		nodes = append(nodes,
-			yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key, Line: number},
-			yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, Line: number})
-	}
-	if len(nodes) == 0 {
+	p := plainText{rest: text, number: firstLine}
+	root := p.mapping(0)
+	if len(p.rest) > 0 {
 		return nil
-	}
-	root.Content = make([]*yaml.Node, len(nodes))
-	for i := range nodes {
-		root.Content[i] = &nodes[i]
 	}
 	return root
 }
 
-// plainLine splits a line that means the same to everybody.
-func plainLine(line []byte) (key, value string, ok bool) {
-	k, v := keyAndValue(line)
-	if v == nil || !isLetter(k[0]) || len(k) > maxPlain {
-		return "", "", false
+// plainText is what is left to read, by lines.
+type plainText struct {
+	rest   []byte
+	number int // of the next line
+}
+
+// next takes the next line, without its end, where it is one that is indented by so many spaces.
+func (p *plainText) next(indent int) (line []byte, ok bool) {
+	i := bytes.IndexByte(p.rest, '\n')
+	if i <= indent || p.number-firstLine == maxPlain || p.indent() != indent || !isPlainText(p.rest[:i]) {
+		return nil, false
 	}
-	switch c := v[0]; {
-	case c == '"' || c == '\'':
-		if len(v) < 2 || v[len(v)-1] != c {
-			return "", "", false
+	line, p.rest = p.rest[indent:i], p.rest[i+1:]
+	p.number++
+	return line, true
+}
+
+// indent returns how many spaces the next line begins with.
+func (p *plainText) indent() int { return len(p.rest) - len(bytes.TrimLeft(p.rest, " ")) }
+
+// mapping reads keys and values that are indented by so many spaces.
+func (p *plainText) mapping(indent int) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: p.number}
+	for len(p.rest) > 0 && p.indent() >= indent {
+		number := p.number
+		line, ok := p.next(indent)
+		if !ok {
+			return nil
 		}
-		v = v[1 : len(v)-1]
+		var value *yaml.Node
+		key, v := keyAndValue(line)
+		if v == nil && indent == 0 && line[len(line)-1] == ':' && p.indent() > 0 {
+			key, _ = keyAndValue(append(line[:len(line):len(line)], " x"...))
+			value = p.mapping(p.indent())
+		} else if v != nil {
+			value = p.scalar(indent, string(v))
+		}
+		if value == nil || len(key) == 0 || !isLetter(key[0]) || len(key) > maxPlain {
+			return nil
+		}
+		n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: string(key), Line: number}, value)
+	}
+	if len(n.Content) == 0 {
+		return nil
+	}
+	return n
+}
+
+// scalar returns the value that begins with v, on the line of its key.
+func (p *plainText) scalar(indent int, v string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v, Line: p.number - 1}
+	ok := false
+	switch c := v[0]; {
+	case v == ">" || v == ">-":
+		n.Value, ok = p.block(indent, " ", v == ">")
+	case v == "|" || v == "|-":
+		n.Value, ok = p.block(indent, "\n", v == "|")
+	case c == '"' || c == '\'':
 		// A quote inside ends it or stands for one, and a backslash is the start of something.
-		ok = bytes.IndexByte(v, c) < 0 && (c == '\'' || bytes.IndexByte(v, '\\') < 0)
-	case isLetter(c) || c >= utf8.RuneSelf:
-		ok = !isNullWord(v) && v[len(v)-1] != ':' && !bytes.Contains(v, []byte(": ")) && !bytes.Contains(v, []byte(" #"))
+		if ok = len(v) > 1 && strings.IndexByte(v[1:], c) == len(v)-2 && (c == '\'' || strings.IndexByte(v, '\\') < 0); ok {
+			n.Value = v[1 : len(v)-1]
+		}
+	case isLetter(c) || '0' <= c && c <= '9' || c >= utf8.RuneSelf:
+		ok = !strings.EqualFold(v, "null") && v[len(v)-1] != ':' && !strings.Contains(v, ": ") && !strings.Contains(v, " #")
 	}
-	if !ok || !isPlainText(line) {
-		return "", "", false
+	// What is indented further goes on with the value.
+	if !ok || len(p.rest) > 0 && p.indent() > indent {
+		return nil
 	}
-	return string(k), string(v), true
+	return n
+}
+
+// block reads lines that are indented further than a key, all by as many spaces.
+func (p *plainText) block(indent int, between string, end bool) (text string, ok bool) {
+	var b strings.Builder
+	for m := p.indent(); len(p.rest) > 0 && p.indent() > indent; {
+		line, ok := p.next(m)
+		// A dash could open one of the lists that are counted.
+		if !ok || line[0] == '-' || line[0] == '?' || line[0] == ':' {
+			return "", false
+		}
+		if b.Len() > 0 {
+			b.WriteString(between)
+		}
+		b.Write(line)
+	}
+	if end {
+		b.WriteByte('\n')
+	}
+	return b.String(), b.Len() > 1
 }
 
 func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
-
-// isNullWord reports whether an unquoted value is null.
-func isNullWord(v []byte) bool { return len(v) == 4 && bytes.EqualFold(v, []byte("null")) }
 
 // isPlainText reports whether all of a line is what a YAML reader takes as it is, and neither a tab
 // nor a bracket, of which the YAML may hold so many.
