@@ -89,11 +89,10 @@ func (p *plainText) scalar(indent int, v string) *yaml.Node {
 	case isLetter(c) || '0' <= c && c <= '9' || c >= utf8.RuneSelf:
 		ok = !strings.EqualFold(v, "null") && v[len(v)-1] != ':' && !strings.Contains(v, ": ") && !strings.Contains(v, " #")
 	}
-	// What is indented further goes on with the value.
-	if !ok || len(p.rest) > 0 && p.indent() > indent {
+	if !ok {
 		return nil
 	}
-	return n
+	return n // a line that is indented further would go on with it, and is none to mapping
 }
 
 // block reads lines that are indented further than a key, all by as many spaces.
