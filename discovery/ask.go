@@ -21,7 +21,8 @@ const (
 	collectionsAtOnce = 16
 	filesAtOnce       = 200
 
-	// A machine that answers within soon is not worth more than nearAtOnce goroutines: it is this one.
+	// A machine that answers within soon is not worth more than nearAtOnce goroutines, and neither is
+	// this one, however long its first answer takes.
 	soon       = 200 * time.Microsecond
 	nearAtOnce = 16
 )

@@ -109,7 +109,7 @@ func (r *reader) where(q Query, l *Listing) {
 	home := func() {
 		asked := time.Now()
 		l.Home, _ = r.realPath(".")
-		r.far = time.Since(asked) > soon
+		r.far = r.near == nil && time.Since(asked) > soon
 	}
 	if dir == Home {
 		if home(); l.Home == "" {
