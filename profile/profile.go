@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 
@@ -96,7 +97,7 @@ func Load(name string) (*Profile, error) {
 		if err != nil {
 			return nil, fmt.Errorf("profile %s: %w", name, err)
 		}
-		return Parse(data)
+		return decode(data) // its shape is our own
 	}
 	if ext := filepath.Ext(name); !strings.ContainsAny(name, `/\`) && ext != ".yaml" && ext != ".yml" {
 		return nil, fmt.Errorf("no profile %s: it is one of %s, or a YAML file", display.Quote(name), strings.Join(Builtin(), ", "))
@@ -159,6 +160,11 @@ func Parse(data []byte) (*Profile, error) {
 	if err := checkShape(data); err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
 	}
+	return decode(data)
+}
+
+// decode reads a profile's file whose shape is settled.
+func decode(data []byte) (*Profile, error) {
 	var d document
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
@@ -201,13 +207,16 @@ func checkShape(data []byte) error {
 	return walk(&n)
 }
 
-var notFound = regexp.MustCompile(`field (\S+) not found in type \S+`)
+// notFound is compiled when something is wrong, and not by every command as it starts.
+var notFound = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`field (\S+) not found in type \S+`)
+})
 
 // PlainYAMLError returns the words of an error of the YAML decoder, without its name and the names of
 // Go types, safe to show.
 func PlainYAMLError(err error) error {
 	msg := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  ", "")
-	msg = notFound.ReplaceAllString(msg, "unknown key $1")
+	msg = notFound().ReplaceAllString(msg, "unknown key $1")
 	return errors.New(display.Quote(strings.ReplaceAll(msg, "\n  ", "; ")))
 }
 
@@ -220,7 +229,7 @@ func (d *document) profile() (*Profile, error) {
 		return nil, errors.New("name is missing")
 	case len(d.Store) == 0:
 		return nil, errors.New("store is missing: where bundles are kept on this machine")
-	case !cachePath.MatchString(d.Cache) || !fs.ValidPath(d.Cache):
+	case !isCachePath(d.Cache):
 		return nil, fmt.Errorf("cache %q is not a relative path of letters, digits, . _ - and single slashes", d.Cache)
 	case b.Entries < 0 || b.Levels < 0 || b.Bytes < 0 || b.Files < 0 || b.FileBytes < 0:
 		return nil, errors.New("bundle: a limit is negative")
@@ -281,7 +290,7 @@ func (t Tools) check() error {
 		if name == "" {
 			continue
 		}
-		if !toolName.MatchString(name) || taken[name] {
+		if !isToolName(name) || taken[name] {
 			return fmt.Errorf("tools: %q is no name of up to 64 letters, digits, _ and - that starts with a letter, or it is there twice", name)
 		}
 		taken[name] = true
@@ -289,8 +298,18 @@ func (t Tools) check() error {
 	return nil
 }
 
-// toolName holds a tool's name to what model interfaces take.
-var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+// isToolName holds a tool's name to what model interfaces take.
+func isToolName(s string) bool {
+	letter := func(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+	return s != "" && len(s) <= 64 && letter(s[0]) && hasOnly(s, "_-")
+}
 
-// cachePath holds a cache's place to what needs no quoting in any shell.
-var cachePath = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
+// isCachePath holds a cache's place to what needs no quoting in any shell.
+func isCachePath(s string) bool { return fs.ValidPath(s) && hasOnly(s, "._-/") }
+
+// hasOnly reports whether s is of letters, digits and others.
+func hasOnly(s, others string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return (r|0x20 < 'a' || 'z' < r|0x20) && (r < '0' || '9' < r) && !strings.ContainsRune(others, r)
+	})
+}
