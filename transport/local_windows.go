@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+
+	"github.com/punnet/punnet/internal/fault"
 )
 
 // shell fails: there is no POSIX shell to count on.
@@ -34,7 +36,7 @@ func unlink(name string) error {
 		return err
 	}
 	if fi.IsDir() {
-		return &fs.PathError{Op: "remove", Path: name, Err: errIsDir}
+		return &fs.PathError{Op: "remove", Path: name, Err: fault.ErrIsDir}
 	}
 	return os.Remove(name)
 }
@@ -45,11 +47,11 @@ func rmdir(name string) error {
 		return err
 	}
 	if !fi.IsDir() {
-		return &fs.PathError{Op: "remove", Path: name, Err: errNotDir}
+		return &fs.PathError{Op: "remove", Path: name, Err: fault.ErrNotDir}
 	}
 	err = os.Remove(name)
 	if errors.Is(err, syscall.ERROR_DIR_NOT_EMPTY) {
-		return errNotEmpty
+		return fault.ErrNotEmpty
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package transport
+package sftp
 
 import (
 	"bufio"
@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ import (
 
 // scripted is an SFTP server that answers each request with what answer returns: whole packets, or
 // any bytes.
-func scripted(t *testing.T, exts []string, answer func(kind byte, id uint32, body *reply) []byte) *sftpFS {
+func scripted(t *testing.T, exts []string, answer func(kind byte, id uint32, body *reply) []byte) *FS {
 	t.Helper()
 	near, far := net.Pipe()
 	t.Cleanup(func() { near.Close(); far.Close() })
@@ -52,12 +53,25 @@ func scripted(t *testing.T, exts []string, answer func(kind byte, id uint32, bod
 			}
 		}
 	}()
-	c, err := openSFTP(near, near, 2*time.Second)
+	c, err := Start(near, near, 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.close(); c.wg.Wait() })
-	return &sftpFS{t.Context(), c}
+	t.Cleanup(func() { c.Close(); c.Wait() })
+	return c.Files(t.Context())
+}
+
+// wantIs checks an error's meaning and that it names the path as file errors do.
+func wantIs(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v; want %v", what, err, want)
+	}
+	_, one := errors.AsType[*fs.PathError](err)
+	_, two := errors.AsType[*os.LinkError](err)
+	if err != nil && !one && !two {
+		t.Errorf("%s: %T is neither a PathError nor a LinkError", what, err)
+	}
 }
 
 func statusReply(id, code uint32, text string) []byte {
@@ -90,7 +104,6 @@ func TestAServerCannotMakeUsHoldMoreThanWasAskedFor(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			noLeaks(t)
 			fsys := scripted(t, nil, answer)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -343,7 +356,6 @@ func TestAServersWordsAreQuotedAndBounded(t *testing.T) {
 }
 
 func TestAServerThatEndsIsSaidAtOnce(t *testing.T) {
-	noLeaks(t)
 	fsys := scripted(t, nil, func(byte, uint32, *reply) []byte { return nil })
 	_, err := fsys.Lstat("/x")
 	wantIs(t, "lstat", err, ErrLost)

@@ -1,4 +1,4 @@
-package transport
+package sftp
 
 import (
 	"errors"
@@ -7,36 +7,40 @@ import (
 	"path"
 	"sync"
 	"time"
+
+	"github.com/punnet/punnet/internal/fault"
 )
 
 // Requests of one file that may be in flight at once: 64 of 32 KiB fill an SSH channel's window.
 const fileRequests = 64
 
-// ReadDir reads batches until the end or until one entry more than max.
-func (s *sftpFS) ReadDir(name string, max int) ([]fs.FileInfo, error) {
+// ReadDir lists a directory of at most max entries (max > 0), in no order. It reads batches until the
+// end or until one entry more than max, which is ErrTooLarge beside the first max entries. Names are
+// as the server sent them and may be hostile.
+func (s *FS) ReadDir(name string, max int) ([]fs.FileInfo, error) {
 	const op = "readdir"
 	if max <= 0 {
-		return nil, pathError(op, name, fs.ErrInvalid)
+		return nil, fault.Path(op, name, fs.ErrInvalid)
 	}
 	r, err := s.do(fxOpendir, fxHandle, name, nil)
 	if err != nil {
 		if isStatus(err, statusFailure) {
 			if a, lerr := s.lstat(name); lerr == nil && !(fileInfo{"", a}).IsDir() {
-				err = errNotDir
+				err = fault.ErrNotDir
 			}
 		}
-		return nil, pathError(op, name, s.explain(err, ""))
+		return nil, fault.Path(op, name, s.explain(err, ""))
 	}
 	handle := r.str()
 	if r.bad {
-		return nil, pathError(op, name, errBadReply)
+		return nil, fault.Path(op, name, errBadReply)
 	}
 	defer s.drop(handle)
 	list, err := s.readNames(handle, name, max)
-	return list, pathError(op, name, s.explain(err, ""))
+	return list, fault.Path(op, name, s.explain(err, ""))
 }
 
-func (s *sftpFS) readNames(handle, dir string, max int) ([]fs.FileInfo, error) {
+func (s *FS) readNames(handle, dir string, max int) ([]fs.FileInfo, error) {
 	var list []fs.FileInfo
 	for total := 0; ; {
 		w, err := s.c.start(s.ctx, fxReaddir, namesBytes, func(m message) message { return m.str(handle) })
@@ -75,7 +79,7 @@ func (s *sftpFS) readNames(handle, dir string, max int) ([]fs.FileInfo, error) {
 }
 
 // readName reads one entry. It is nil for "." and "..", which every listing holds.
-func (s *sftpFS) readName(r *reply, dir string) (fs.FileInfo, error) {
+func (s *FS) readName(r *reply, dir string) (fs.FileInfo, error) {
 	name := r.name()
 	r.take(r.u32()) // the line ls would print
 	a := r.attrs()
@@ -102,12 +106,12 @@ func hostile(name string) bool {
 }
 
 // drop closes a handle without waiting: there is nothing to do about a failure.
-func (s *sftpFS) drop(handle string) {
+func (s *FS) drop(handle string) {
 	_, _ = s.c.start(s.ctx, fxClose, statusBytes, func(m message) message { return m.str(handle) })
 }
 
 // open opens name and returns the handle.
-func (s *sftpFS) open(name string, flags uint32, perm fs.FileMode) (string, error) {
+func (s *FS) open(name string, flags uint32, perm fs.FileMode) (string, error) {
 	r, err := s.do(fxOpen, fxHandle, name, func(m message) message {
 		m = m.u32(flags)
 		if flags&openCreat == 0 {
@@ -125,19 +129,20 @@ func (s *sftpFS) open(name string, flags uint32, perm fs.FileMode) (string, erro
 	return handle, nil
 }
 
-func (s *sftpFS) Open(name string) (File, error) {
+// Open opens a file for reading. Opening a FIFO blocks a server.
+func (s *FS) Open(name string) (*File, error) {
 	handle, err := s.open(name, openRead, 0)
 	if err != nil {
-		return nil, pathError("open", name, s.explain(err, ""))
+		return nil, fault.Path("open", name, s.explain(err, ""))
 	}
-	return &sftpFile{fs: s, name: name, handle: handle}, nil
+	return &File{fs: s, name: name, handle: handle}, nil
 }
 
-// ReadFile takes two round trips for a file below two chunks: the open, and a read that meets the
+// ReadFile returns a file's content, of at most max bytes; ErrTooLarge when there is more. It takes two round trips for a file below two chunks: the open, and a read that meets the
 // end. The close is not waited for.
-func (s *sftpFS) ReadFile(name string, max int64) ([]byte, error) {
+func (s *FS) ReadFile(name string, max int64) ([]byte, error) {
 	if max < 0 {
-		return nil, pathError("read", name, fs.ErrInvalid)
+		return nil, fault.Path("read", name, fs.ErrInvalid)
 	}
 	f, err := s.Open(name)
 	if err != nil {
@@ -152,7 +157,7 @@ func (s *sftpFS) ReadFile(name string, max int64) ([]byte, error) {
 		data = append(data, part[:n]...)
 		switch {
 		case int64(len(data)) > max:
-			return nil, pathError("read", name, ErrTooLarge)
+			return nil, fault.Path("read", name, ErrTooLarge)
 		case errors.Is(err, io.EOF):
 			return data, nil
 		case err != nil:
@@ -161,32 +166,33 @@ func (s *sftpFS) ReadFile(name string, max int64) ([]byte, error) {
 	}
 }
 
-// sftpFile is a file open for reading.
-type sftpFile struct {
-	fs     *sftpFS
+// File is a file open for reading.
+type File struct {
+	fs     *FS
 	name   string
 	handle string
 	once   sync.Once
 }
 
-func (f *sftpFile) Stat() (fs.FileInfo, error) {
+// Stat describes the open file.
+func (f *File) Stat() (fs.FileInfo, error) {
 	r, err := f.fs.c.ask(f.fs.ctx, fxFstat, func(m message) message { return m.str(f.handle) })
 	if err == nil {
 		err = r.check(fxAttrs)
 	}
 	if err != nil {
-		return nil, pathError("stat", f.name, f.fs.explain(err, ""))
+		return nil, fault.Path("stat", f.name, f.fs.explain(err, ""))
 	}
 	a := r.attrs()
 	if r.bad {
-		return nil, pathError("stat", f.name, errBadReply)
+		return nil, fault.Path("stat", f.name, errBadReply)
 	}
 	return fileInfo{path.Base(f.name), a}, nil
 }
 
 // ReadAt keeps up to fileRequests reads in flight. A short reply is followed by a request for the
 // rest: only the server's own end of file ends a read early.
-func (f *sftpFile) ReadAt(p []byte, off int64) (int, error) {
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	type part struct {
 		at   int
 		b    []byte
@@ -199,7 +205,7 @@ func (f *sftpFile) ReadAt(p []byte, off int64) (int, error) {
 			b := p[next:min(next+chunkBytes, len(p))]
 			w, err := f.startRead(off+int64(next), len(b))
 			if err != nil {
-				return done, pathError("read", f.name, err)
+				return done, fault.Path("read", f.name, err)
 			}
 			flight = append(flight, part{next, b, w})
 			next += len(b)
@@ -220,19 +226,19 @@ func (f *sftpFile) ReadAt(p []byte, off int64) (int, error) {
 			return done, io.EOF
 		}
 		if err != nil {
-			return done, pathError("read", f.name, f.fs.explain(err, ""))
+			return done, fault.Path("read", f.name, f.fs.explain(err, ""))
 		}
 	}
 	return done, nil
 }
 
-func (f *sftpFile) startRead(off int64, n int) (*call, error) {
+func (f *File) startRead(off int64, n int) (*call, error) {
 	return f.fs.c.start(f.fs.ctx, fxRead, uint32(n)+statusBytes, func(m message) message {
 		return m.str(f.handle).u64(uint64(off)).u32(uint32(n))
 	})
 }
 
-func (f *sftpFile) finishRead(w *call, b []byte) (int, error) {
+func (f *File) finishRead(w *call, b []byte) (int, error) {
 	r, err := f.fs.c.wait(f.fs.ctx, w)
 	if err == nil {
 		err = r.check(fxData)
@@ -247,27 +253,29 @@ func (f *sftpFile) finishRead(w *call, b []byte) (int, error) {
 	return copy(b, data), nil
 }
 
-func (f *sftpFile) Close() error {
+// Close closes the file without waiting: its error is always nil.
+func (f *File) Close() error {
 	f.once.Do(func() { f.fs.drop(f.handle) })
 	return nil
 }
 
-// Create sends the permissions with the open, for servers that take them there, and again for the
+// Create makes a file with exactly perm and opens it for writing; fs.ErrExist when the name is taken.
+// It sends the permissions with the open, for servers that take them there, and again for the
 // open file, for a umask and for servers that do not.
-func (s *sftpFS) Create(name string, perm fs.FileMode) (FileWriter, error) {
+func (s *FS) Create(name string, perm fs.FileMode) (*Writer, error) {
 	handle, err := s.open(name, openWrite|openCreat|openExcl, perm)
 	if err != nil {
-		return nil, pathError("create", name, s.explain(err, name))
+		return nil, fault.Path("create", name, s.explain(err, name))
 	}
-	w := &sftpWriter{fs: s, name: name, handle: handle}
+	w := &Writer{fs: s, name: name, handle: handle}
 	w.start(fxFsetstat, func(m message) message { return m.str(handle).perm(perm) })
 	return w, nil
 }
 
-// sftpWriter writes one new file. Requests go out as they come, and replies are read when too many
-// are outstanding or at Close.
-type sftpWriter struct {
-	fs      *sftpFS
+// Writer writes one new file from its beginning. Requests go out as they come, and replies are read when too many
+// are outstanding or at Close, so that only a nil error from Close says that all arrived.
+type Writer struct {
+	fs      *FS
 	name    string
 	handle  string
 	off     uint64
@@ -277,7 +285,7 @@ type sftpWriter struct {
 }
 
 // start sends a request whose reply is looked at later.
-func (w *sftpWriter) start(kind byte, fill func(message) message) {
+func (w *Writer) start(kind byte, fill func(message) message) {
 	if w.err != nil {
 		return
 	}
@@ -286,27 +294,28 @@ func (w *sftpWriter) start(kind byte, fill func(message) message) {
 	}
 	c, err := w.fs.c.start(w.fs.ctx, kind, statusBytes, fill)
 	if err != nil {
-		w.err = pathError("write", w.name, err)
+		w.err = fault.Path("write", w.name, err)
 		return
 	}
 	w.flight = append(w.flight, c)
 }
 
 // settle reads the oldest n replies.
-func (w *sftpWriter) settle(n int) {
+func (w *Writer) settle(n int) {
 	for _, c := range w.flight[:n] {
 		r, err := w.fs.c.wait(w.fs.ctx, c)
 		if err == nil {
 			err = r.check(fxStatus)
 		}
 		if err != nil && w.err == nil {
-			w.err = pathError("write", w.name, w.fs.explainSpace(err, path.Dir(w.name)))
+			w.err = fault.Path("write", w.name, w.fs.explainSpace(err, path.Dir(w.name)))
 		}
 	}
 	w.flight = w.flight[n:]
 }
 
-func (w *sftpWriter) Write(p []byte) (int, error) {
+// Write sends p. Its error may be that of an earlier step.
+func (w *Writer) Write(p []byte) (int, error) {
 	n := 0
 	for n < len(p) && w.err == nil {
 		b := p[n:min(n+chunkBytes, len(p))]
@@ -322,11 +331,13 @@ func (w *sftpWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (w *sftpWriter) SetModTime(t time.Time) { w.modTime = t }
+// SetModTime has Close give the file this modification and access time.
+func (w *Writer) SetModTime(t time.Time) { w.modTime = t }
 
-func (w *sftpWriter) Close() error {
+// Close completes the file. Its error includes the first failure of any earlier step.
+func (w *Writer) Close() error {
 	if w.handle == "" {
-		return pathError("close", w.name, fs.ErrClosed)
+		return fault.Path("close", w.name, fs.ErrClosed)
 	}
 	if !w.modTime.IsZero() {
 		if !w.fs.c.exts[extFstatvfs] {
@@ -341,7 +352,7 @@ func (w *sftpWriter) Close() error {
 	if err == nil {
 		w.flight = append(w.flight, c)
 	} else if w.err == nil {
-		w.err = pathError("close", w.name, err)
+		w.err = fault.Path("close", w.name, err)
 	}
 	w.settle(len(w.flight))
 	return w.err
