@@ -32,7 +32,7 @@ func arrows() map[string][]string {
 		"profile":                 {"skill", "bundle", "discovery", "internal/atomicfile", "internal/display"},
 		"transport":               {"internal/display", "internal/fault", "internal/proc", "internal/sftp", "internal/sshconfig", "internal/watchdog"},
 		"transport/transporttest": nil,
-		"remote":                  {"skill", "bundle", "discovery", "transport", "internal/atomicfile", "internal/display"},
+		"remote":                  {"skill", "bundle", "discovery", "transport", "internal/atomicfile", "internal/display", "internal/proc"},
 		"cmd/punnet":              {"skill", "bundle", "discovery", "profile", "transport", "transport/transporttest", "remote", "internal/ask", "internal/atomicfile", "internal/display"},
 	}
 }
