@@ -125,10 +125,10 @@ func (f *File) startEnds() func(at int64) bool {
 			return -1
 		}
 		a, err := f.finishStat(w)
-		if err != nil || !a.hasSize {
+		if err != nil {
 			return -1
 		}
-		return fileInfo{"", a}.Size()
+		return fileInfo{"", a}.Size() // 0 where it is not said, and no read that found something ends there
 	})
 	return func(at int64) bool { return size() == at }
 }

@@ -51,3 +51,38 @@ func TestReport21SFTP658(t *testing.T) {
 		t.Errorf("a connection that ended: %d bytes, %v", len(got), err)
 	}
 }
+
+func TestAFileIsReadToItsEndWhateverItsSizeIsSaidToBe(t *testing.T) {
+	long := strings.Repeat("0123456789abcdef", 5000) // 80000 bytes
+	for name, c := range map[string]struct {
+		content string
+		size    int64
+		most    int
+	}{
+		"as it is":                         {long[:5000], 5000, 1 << 20},
+		"too small":                        {long[:5000], 3000, 1 << 20},
+		"too large":                        {long[:5000], 9000, 1 << 20},
+		"none, as of files in proc":        {long[:5000], 0, 1 << 20},
+		"a page, as of files in sys":       {long[:7], 4096, 1 << 20},
+		"not said":                         {long[:5000], -1, 1 << 20},
+		"empty":                            {"", 0, 1 << 20},
+		"in pieces":                        {long, 80000, 1000},
+		"in pieces, one chunk":             {long[:chunkBytes], chunkBytes, 10000},
+		"as the first piece, but it grew":  {long, 20000, 20000},
+		"as a later piece, but it grew":    {long, 60000, 20000},
+		"a whole chunk":                    {long[:chunkBytes], chunkBytes, 1 << 20},
+		"two whole chunks":                 {long[:2*chunkBytes], 2 * chunkBytes, 1 << 20},
+		"a byte more than a flight of two": {long[:2*chunkBytes+1], 2*chunkBytes + 1, 1 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := scripted(t, nil, holding(c.content, c.size, c.most)).ReadFile("/f", 1<<20)
+			if err != nil || string(got) != c.content {
+				t.Errorf("%d of %d bytes, %v", len(got), len(c.content), err)
+			}
+			n := int64(len(c.content))
+			if _, err := scripted(t, nil, holding(c.content, c.size, c.most)).ReadFile("/f", n-1); n > 0 {
+				wantIs(t, "a byte over the limit", err, ErrTooLarge)
+			}
+		})
+	}
+}

@@ -142,7 +142,6 @@ type attrs struct {
 	uid, gid uint32
 	mode     uint32
 	mtime    uint32
-	hasSize  bool
 	hasPerm  bool
 	hasOwner bool
 }
@@ -151,7 +150,7 @@ func (r *reply) attrs() *attrs {
 	var a attrs
 	flags := r.u32()
 	if flags&attrSize != 0 {
-		a.size, a.hasSize = r.u64(), true
+		a.size = r.u64()
 	}
 	if flags&attrOwner != 0 {
 		a.uid, a.gid, a.hasOwner = r.u32(), r.u32(), true
