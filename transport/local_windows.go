@@ -28,6 +28,9 @@ func killProxy(p *os.Process) { _ = p.Kill() }
 
 func exitError(st *os.ProcessState) error { return &ExitError{Status: st.ExitCode()} }
 
+// readFlags open a file or directory.
+const readFlags = os.O_RDONLY
+
 func localOwner(fs.FileInfo) (uid, gid uint32, ok bool) { return 0, 0, false }
 
 func unlink(name string) error {

@@ -68,7 +68,7 @@ func (l *localFS) ReadDir(name string, max int) ([]fs.FileInfo, error) {
 	if max <= 0 {
 		return nil, fault.Path(op, name, fs.ErrInvalid)
 	}
-	d, err := os.Open(p)
+	d, err := os.OpenFile(p, readFlags, 0)
 	if err != nil {
 		return nil, localError(op, name, err)
 	}
@@ -131,13 +131,22 @@ func (l *localFS) ReadFile(name string, max int64) ([]byte, error) {
 	return data.Bytes(), nil
 }
 
+// Open takes no FIFO or device: what was a regular file when the caller saw it may be one by now.
 func (l *localFS) Open(name string) (File, error) {
 	p, err := l.path("open", name)
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(p)
+	f, err := os.OpenFile(p, readFlags, 0)
 	if err != nil {
+		return nil, localError("open", name, err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode()&(fs.ModeType&^fs.ModeDir) != 0 {
+		err = fs.ErrInvalid
+	}
+	if err != nil {
+		f.Close()
 		return nil, localError("open", name, err)
 	}
 	return f, nil
