@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 )
@@ -24,22 +25,21 @@ func scripted(t *testing.T, exts []string, answer answers) *FS {
 func distant(t *testing.T, away time.Duration, exts []string, answer answers) *FS {
 	t.Helper()
 	near, far := net.Pipe()
-	t.Cleanup(func() { near.Close(); far.Close() })
+	var wg sync.WaitGroup
+	t.Cleanup(func() { near.Close(); far.Close(); wg.Wait() })
 	type delayed struct {
 		due   time.Time
 		bytes []byte
 	}
 	line := make(chan delayed, 1000)
-	go func() {
+	wg.Go(func() {
 		defer far.Close()
 		for d := range line {
 			time.Sleep(time.Until(d.due))
-			if _, err := far.Write(d.bytes); err != nil {
-				return
-			}
+			_, _ = far.Write(d.bytes) // a client that is gone has closed the pipe
 		}
-	}()
-	go func() {
+	})
+	wg.Go(func() {
 		defer close(line)
 		for {
 			kind, id, body := readRequest(far)
@@ -58,7 +58,7 @@ func distant(t *testing.T, away time.Duration, exts []string, answer answers) *F
 			}
 			line <- delayed{time.Now().Add(away), out}
 		}
-	}()
+	})
 	c, err := Start(near, near, 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
