@@ -32,7 +32,7 @@ type FS interface {
 // is for a machine that does not answer, and for ctx.
 //
 // Everything that can be asked at the same time is, so that over SFTP it takes a few round trips for
-// any number of skills: one for where the collections may be, one for which are there, three for
+// any number of skills: one for where the collections may be, one for which are there, two for
 // their entries, one for what these hold, and two for the files. Home or a link as the working
 // directory, or a link as a collection, costs one more, a link as a SKILL.md two. At most filesAtOnce files are in flight, a
 // handle of the server for each; more of them take more round trips.

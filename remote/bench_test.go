@@ -26,7 +26,9 @@ type links struct {
 	waited     time.Duration
 }
 
-func newLinks(b *testing.B, account transporttest.Account) *links {
+// newLinks has prepare make what the account's home directory holds, once for each connection's
+// server; nil makes nothing.
+func newLinks(b *testing.B, account transporttest.Account, prepare func(home string)) *links {
 	b.Helper()
 	account.Name = "user"
 	open := func(delay time.Duration) *Cache {
@@ -40,6 +42,9 @@ func newLinks(b *testing.B, account transporttest.Account) *links {
 			client.Close()
 			s.Close()
 		})
+		if prepare != nil {
+			prepare(s.Home("user"))
+		}
 		c, err := Open(conn, Options{Dir: "berry/skills", NoExec: account.NoExec})
 		must(b, err)
 		return c
@@ -77,7 +82,7 @@ func medianSkill(b *testing.B, n int) *bundle.Bundle {
 func BenchmarkPublishMedian(b *testing.B) {
 	for way, account := range map[string]transporttest.Account{"exec": {}, "sftp": {NoExec: true}} {
 		b.Run(way, func(b *testing.B) {
-			l := newLinks(b, account)
+			l := newLinks(b, account, nil)
 			n := 0
 			var sent int64
 			for b.Loop() {
@@ -97,7 +102,7 @@ func BenchmarkPublishMedian(b *testing.B) {
 
 // Whether a hundred bundles are there and whole.
 func BenchmarkCheckHundred(b *testing.B) {
-	l := newLinks(b, transporttest.Account{})
+	l := newLinks(b, transporttest.Account{}, nil)
 	var bundles []*bundle.Bundle
 	var digests []bundle.Digest
 	for n := range 100 {

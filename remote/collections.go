@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/punnet/punnet/discovery"
+	"github.com/punnet/punnet/internal/display"
 )
 
 // Collections returns what the target says of its collections. By exec it is one command with one
@@ -32,7 +33,7 @@ func (c *Cache) Collections(ctx context.Context, q discovery.Query) (*discovery.
 // checkQuery returns q with clean paths, or says why nothing can be asked about it.
 func checkQuery(q discovery.Query) (discovery.Query, error) {
 	if strings.IndexByte(q.Dir, 0) >= 0 {
-		return q, fmt.Errorf("working directory %q: it holds a NUL", said(q.Dir))
+		return q, fmt.Errorf("working directory %q: it holds a NUL", display.Said(q.Dir))
 	}
 	if q.Dir != "" {
 		q.Dir = path.Clean(q.Dir)
@@ -42,9 +43,9 @@ func checkQuery(q discovery.Query) (discovery.Query, error) {
 	for _, r := range roots {
 		switch {
 		case r.Path == "" || strings.IndexByte(r.Path, 0) >= 0:
-			return q, fmt.Errorf("root %q: not a path", said(r.Path))
+			return q, fmt.Errorf("root %q: not a path", display.Said(r.Path))
 		case r.Entries <= 0:
-			return q, fmt.Errorf("root %q: no entries are to be looked at", said(r.Path))
+			return q, fmt.Errorf("root %q: no entries are to be looked at", display.Said(r.Path))
 		}
 		if rest, ok := strings.CutPrefix(r.Path, "~/"); ok {
 			r.Path = "~/" + path.Clean(rest)

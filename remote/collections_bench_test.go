@@ -8,39 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/punnet/punnet/discovery"
-	"github.com/punnet/punnet/transport"
 	"github.com/punnet/punnet/transport/transporttest"
 )
 
-// collectionLinks are two servers with the same skills, as links are two connections to one.
-func collectionLinks(b *testing.B, account transporttest.Account, skills int) *links {
-	b.Helper()
-	account.Name = "user"
-	open := func(delay time.Duration) *Cache {
-		s, err := transporttest.Start(transporttest.Options{Accounts: []transporttest.Account{account}, Faults: transporttest.Faults{Delay: delay}})
-		must(b, err)
-		client, err := s.Client(b.Context(), "user")
-		must(b, err)
-		conn := transport.NewConn(client, transport.Options{})
-		b.Cleanup(func() {
-			conn.Close()
-			client.Close()
-			s.Close()
-		})
-		publicSkills(b, filepath.Join(s.Home("user"), ".agents/skills"), skills)
-		c, err := Open(conn, Options{Dir: "berry/skills", NoExec: account.NoExec})
-		must(b, err)
-		return c
-	}
-	return &links{slow: open(benchRTT / 2), fast: open(0)}
-}
-
-// publicSkills puts skills there whose SKILL.md is that of a public collection: the directory
-// PUNNET_CORPUS names, or files of such sizes.
-func publicSkills(b *testing.B, dir string, skills int) {
+// publicSkills puts skills into a home directory whose SKILL.md is that of a public collection: the
+// directory PUNNET_CORPUS names, or files of such sizes.
+func publicSkills(b *testing.B, skills int) func(home string) {
 	b.Helper()
 	var texts []string
 	if corpus := os.Getenv("PUNNET_CORPUS"); corpus != "" {
@@ -52,14 +27,16 @@ func publicSkills(b *testing.B, dir string, skills int) {
 			texts = append(texts, string(text))
 		}
 	}
-	for i := range skills {
-		name := fmt.Sprintf("skill-number-%d", i)
-		text := fmt.Sprintf("---\nname: %s\ndescription: %s\nlicense: Apache-2.0\n---\n%s", name, noisy(i, 300), noisy(i, 8000))
-		if len(texts) > 0 {
-			text = texts[i%len(texts)]
+	return func(home string) {
+		for i := range skills {
+			name := fmt.Sprintf("skill-number-%d", i)
+			text := fmt.Sprintf("---\nname: %s\ndescription: %s\nlicense: Apache-2.0\n---\n%s", name, noisy(i, 300), noisy(i, 8000))
+			if len(texts) > 0 {
+				text = texts[i%len(texts)]
+			}
+			must(b, os.MkdirAll(filepath.Join(home, ".agents/skills", name), 0o755))
+			must(b, os.WriteFile(filepath.Join(home, ".agents/skills", name, "SKILL.md"), []byte(text), 0o644))
 		}
-		must(b, os.MkdirAll(filepath.Join(dir, name), 0o755))
-		must(b, os.WriteFile(filepath.Join(dir, name, "SKILL.md"), []byte(text), 0o644))
 	}
 }
 
@@ -80,7 +57,7 @@ func BenchmarkCollections(b *testing.B) {
 	for _, way := range []string{"exec", "sftp"} {
 		for _, skills := range []int{16, 128} {
 			b.Run(fmt.Sprintf("%s-%d", way, skills), func(b *testing.B) {
-				l := collectionLinks(b, transporttest.Account{NoExec: way == "sftp"}, skills)
+				l := newLinks(b, transporttest.Account{NoExec: way == "sftp"}, publicSkills(b, skills))
 				for b.Loop() {
 					l.time(func(c *Cache) {
 						got, err := c.Collections(b.Context(), q)
@@ -98,7 +75,7 @@ func BenchmarkCollections(b *testing.B) {
 
 // The same as a program does it that asks for one file after another.
 func BenchmarkCollectionsOneByOne(b *testing.B) {
-	l := collectionLinks(b, transporttest.Account{}, 128)
+	l := newLinks(b, transporttest.Account{}, publicSkills(b, 128))
 	for b.Loop() {
 		l.time(func(c *Cache) {
 			files, err := c.conn.Files(b.Context())

@@ -25,9 +25,6 @@ var (
 	ErrReply = errors.New("the answer was not understood")
 )
 
-// saidBytes is how much of the target's own words an error carries.
-const saidBytes = 512
-
 // Error is a failure on the target.
 type Error struct {
 	Op     string // what was being done: "publish", "check", "list", "prune"
@@ -52,7 +49,7 @@ func (e *Error) Error() string {
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
-	if words := said(e.Said); words != "" {
+	if words := display.Said(e.Said); words != "" {
 		fmt.Fprintf(&b, "; it said: %s", words)
 	}
 	return b.String()
@@ -84,19 +81,10 @@ type DamagedError struct {
 func (e *DamagedError) Error() string {
 	s := fmt.Sprintf("publish %s: on the target: bundle %s did not arrive as it was sent",
 		display.Quote(e.Name), e.Digest.Short())
-	if words := said(e.Said); words != "" {
+	if words := display.Said(e.Said); words != "" {
 		s += "; it said: " + words
 	}
 	return s
-}
-
-// said makes a target's words fit to stand in an error: one line, quoted, bounded.
-func said(s string) string {
-	s = strings.TrimSpace(s)
-	if len(s) > saidBytes {
-		s = strings.ToValidUTF8(s[:saidBytes], "") + "..."
-	}
-	return display.Quote(s)
 }
 
 // failure gives the words of a failed step on the target a kind. The script runs its programs in

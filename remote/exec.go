@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/transport"
 )
 
@@ -56,9 +57,9 @@ type noExecError struct {
 }
 
 func (e *noExecError) Error() string {
-	switch words := said(e.words); {
+	switch words := display.Said(e.words); {
 	case e.tool != "":
-		return fmt.Sprintf("on the target: %v: %s", ErrTools, said(e.tool))
+		return fmt.Sprintf("on the target: %v: %s", ErrTools, display.Said(e.tool))
 	case words != "":
 		return "on the target: instead of running a command it said: " + words
 	case e.err != nil:
@@ -115,19 +116,19 @@ type question struct {
 // ask runs a command.
 func (w *execWay) ask(ctx context.Context, q question) error {
 	var stderr stderrWriter
-	stderr.max = maxStderr
+	stderr.Max = maxStderr
 	f := q.frame
 	err := w.conn.Exec(ctx, transport.Cmd{Line: q.line, Stdin: q.stdin, Stdout: f, Stderr: &stderr, Idle: idle})
 	if f.err == nil && f.state != afterAnswer {
 		f.err = stderr.err
 	}
-	return q.judge(string(stderr.b), err)
+	return q.judge(string(stderr.Bytes()), err)
 }
 
 // judge says what an answer and the way its command ended mean together.
 func (q question) judge(stderr string, err error) error {
 	f := q.frame
-	words := string(f.noise.b)
+	words := string(f.noise.Bytes())
 	if f.state != beforeAnswer {
 		words = stderr
 	} else if stderr != "" {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/proc"
 	"github.com/punnet/punnet/transport"
 )
 
@@ -28,7 +30,7 @@ type frame struct {
 	line       func([]byte) error // takes a line without its end; nil for an answer that is not lines
 	body       []byte             // the answer that is not lines
 
-	noise firstBytes // what came before the answer, for quoting
+	noise proc.FirstBytes // what came before the answer, for quoting
 	state frameState
 	size  int    // bytes in this state
 	part  []byte // the line, or before the answer the noise, that is not at its end
@@ -44,7 +46,7 @@ const (
 )
 
 func newFrame(nonce string, limit int, line func([]byte) error) *frame {
-	return &frame{begin: "begin:" + nonce, end: "end:" + nonce, limit: limit, line: line, noise: firstBytes{max: saidBytes}}
+	return &frame{begin: "begin:" + nonce, end: "end:" + nonce, limit: limit, line: line, noise: proc.FirstBytes{Max: display.SaidBytes}}
 }
 
 // Write takes more of what the command printed.
@@ -148,20 +150,9 @@ func (f *frame) count(piece []byte) error {
 // errAfter ends a command that goes on printing when its answer is complete.
 var errAfter = errors.New("the command does not end")
 
-// firstBytes is a writer that keeps the beginning of what it is given.
-type firstBytes struct {
-	max int
-	b   []byte
-}
-
-func (w *firstBytes) Write(p []byte) (int, error) {
-	w.b = append(w.b, p[:min(max(w.max-len(w.b), 0), len(p))]...)
-	return len(p), nil
-}
-
 // stderrWriter keeps the beginning of a command's standard error, and ends a command that floods it.
 type stderrWriter struct {
-	firstBytes
+	proc.FirstBytes
 	size int
 	err  error
 }
@@ -176,7 +167,7 @@ func (w *stderrWriter) Write(p []byte) (int, error) {
 		w.err = fmt.Errorf("over %d bytes were printed to standard error", maxStderrFlood)
 		return 0, w.err
 	}
-	return w.firstBytes.Write(p)
+	return w.FirstBytes.Write(p)
 }
 
 var _ io.Writer = (*stderrWriter)(nil)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/transport"
 )
 
@@ -63,7 +64,7 @@ func (c *Cache) Probe(ctx context.Context) (*Probe, error) {
 	} else {
 		p.Exec = errors.New("commands are not to be used")
 		if !c.o.NoExec {
-			p.Exec = fmt.Errorf("%s has no /bin/sh", said(c.conn.Server()))
+			p.Exec = fmt.Errorf("%s has no /bin/sh", display.Said(c.conn.Server()))
 		}
 	}
 	wg.Go(func() { p.Extensions, p.Latency, p.Files = c.probeFiles(ctx) })

@@ -137,7 +137,7 @@ func (r *reply) take(l []byte) error {
 }
 
 func unexpected(l []byte) error {
-	return fmt.Errorf("it has the line %q", said(string(l)))
+	return fmt.Errorf("it has the line %q", display.Said(string(l)))
 }
 
 // first reads the line that begins an answer, or that ends it early.
@@ -180,9 +180,9 @@ func checkPath(p string) error {
 	case len(p) > 4096:
 		return errors.New("a path is longer than 4096 bytes")
 	case !path.IsAbs(p):
-		return fmt.Errorf("the path %q is not absolute", said(p))
+		return fmt.Errorf("the path %q is not absolute", display.Said(p))
 	case strings.ContainsFunc(p, display.Hidden):
-		return fmt.Errorf("the path %q holds a hidden character", said(p))
+		return fmt.Errorf("the path %q holds a hidden character", display.Said(p))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/transport"
 )
 
@@ -326,8 +327,8 @@ func FuzzReply(f *testing.F) {
 		if _, again := fr.Write([]byte("x")); werr != nil && again == nil {
 			t.Fatal("it went on after an error")
 		}
-		if len(fr.part) > maxReplyLine || len(fr.noise.b) > saidBytes {
-			t.Fatalf("it holds %d and %d bytes", len(fr.part), len(fr.noise.b))
+		if len(fr.part) > maxReplyLine || len(fr.noise.Bytes()) > display.SaidBytes {
+			t.Fatalf("it holds %d and %d bytes", len(fr.part), len(fr.noise.Bytes()))
 		}
 		if fr.state != afterAnswer || werr != nil && !errors.Is(werr, errAfter) {
 			return

@@ -42,10 +42,10 @@ const (
 // belongs to one phase is in flight together, for all bundles of a call.
 //
 // A call costs, on a channel that is open and with OpenSSH's server: a round trip for the start
-// directory, once in a way's life; one for everything on the path to the cache, and beside it three
-// for the listing of all directories of the copies asked about (open, read, read to the end); one
-// to set the time of last use, where the time that is there is not recent. A new copy costs one for
-// all directories, two for all files (create; write, complete and look), and one for the rename.
+// directory, once in a way's life; one for everything on the path to the cache, and beside it two
+// for the listing of all directories of the copies asked about (open; read to the end); one to set
+// the time of last use, where the time that is there is not recent. A new copy costs one for all
+// directories, two for all files (create; write, complete and look), and one for the rename.
 type sftpWay struct {
 	conn  transport.Conn
 	dir   string // below the start directory's .cache

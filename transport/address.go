@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/proc"
 )
 
@@ -237,25 +238,25 @@ func (a *attempt) unreachable(ctx context.Context, err error) error {
 	e := a.fail("dial", ErrUnreachable, err)
 	switch {
 	case errors.As(err, &dns) && dns.IsTimeout:
-		e.Err = &both{fmt.Errorf("the name %s was not resolved within %v", display.Quote(a.s.Host), a.dialTimeout()), ErrTimeout}
+		e.Err = fault.Both(fmt.Errorf("the name %s was not resolved within %v", display.Quote(a.s.Host), a.dialTimeout()), ErrTimeout)
 		e.Advice = "check the network, or give the machine an address with a Host block in the ssh configuration"
 	case errors.As(err, &dns):
 		e.Err = fmt.Errorf("the name %s was not found (%s)", display.Quote(a.s.Host), display.Said(dns.Err))
 		e.Advice = "check the name, or give it an address with a Host block in the ssh configuration"
 	case errors.As(err, &timeout) && timeout.Timeout():
-		e.Err = &both{fmt.Errorf("no answer within %v", a.dialTimeout()), ErrTimeout}
+		e.Err = fault.Both(fmt.Errorf("no answer within %v", a.dialTimeout()), ErrTimeout)
 		e.Advice = "check that the machine is on and that no firewall is in between"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		e.Err = &both{errors.New("connection refused"), err}
+		e.Err = fault.Both(errors.New("connection refused"), err)
 		e.Advice = fmt.Sprintf("check that an SSH server listens on port %d", a.s.Port)
 	}
 	if tried != nil && (len(tried.addrs) > 1 || e.Advice == "") {
 		// Which address it was is known only from here.
 		also := err
 		if errors.Is(e.Err, ErrTimeout) {
-			also = &both{err, ErrTimeout}
+			also = fault.Both(err, ErrTimeout)
 		}
-		e.Err = &both{fmt.Errorf("tried %w", tried), also}
+		e.Err = fault.Both(fmt.Errorf("tried %w", tried), also)
 	}
 	return e
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/sshconfig"
 )
 
@@ -253,7 +254,7 @@ func (l *login) failure(err error) *AuthError {
 	}
 	return &AuthError{
 		User: l.s.User, Host: l.s.Alias, Tried: l.tried, Skipped: l.keys.skipped, Methods: l.takes(), Advice: l.advice(err),
-		Err: &both{errors.New(said), errors.Join(append([]error{err}, l.keys.errs...)...)},
+		Err: fault.Both(errors.New(said), errors.Join(append([]error{err}, l.keys.errs...)...)),
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/proc"
 )
 
@@ -100,7 +101,7 @@ func dialControl(ctx context.Context, socket string) (*ssh.Client, *net.UnixConn
 func ownSocket(name string) error {
 	fi, err := os.Lstat(name)
 	if err != nil {
-		return bare(err)
+		return fault.Bare(err)
 	}
 	uid, _, known := localOwner(fi)
 	switch {

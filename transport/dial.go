@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/proc"
 	"github.com/punnet/punnet/internal/sshconfig"
 )
@@ -203,7 +204,7 @@ func (a *attempt) refused(ctx context.Context, clock *handshakeClock, login *log
 
 // dropped reports whether err is the other side's closing of the connection.
 func dropped(err error) bool {
-	return isEnd(err) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
+	return fault.IsEnd(err) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
 }
 
 // clientConfig says what the handshake may use.

@@ -3,11 +3,10 @@ package transport
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"strings"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/sftp"
 )
 
 // What went wrong, for errors.Is.
@@ -22,11 +21,11 @@ var (
 	ErrAuth = errors.New("authentication failed")
 	// ErrTimeout is a limit of this package that passed; a context's own deadline is
 	// context.DeadlineExceeded.
-	ErrTimeout = errors.New("timed out")
+	ErrTimeout = sftp.ErrTimeout
 	// ErrLost is a connection that ended while it was needed.
-	ErrLost = errors.New("connection lost")
+	ErrLost = sftp.ErrLost
 	// ErrClosed is a Conn that was closed by its user.
-	ErrClosed = errors.New("connection closed")
+	ErrClosed = sftp.ErrClosed
 	// ErrRefused is a server that would not open another channel.
 	ErrRefused = errors.New("refused by the server")
 	// ErrNoExec is an account or machine that runs no commands.
@@ -34,11 +33,11 @@ var (
 	// ErrNoFiles is an account that offers no SFTP.
 	ErrNoFiles = errors.New("no SFTP there")
 	// ErrProtocol is a server that does not keep to the protocol or to its limits.
-	ErrProtocol = errors.New("protocol violated")
+	ErrProtocol = sftp.ErrProtocol
 	// ErrTooLarge is a directory or file above the limit it was to be read with.
-	ErrTooLarge = errors.New("larger than the limit")
+	ErrTooLarge = sftp.ErrTooLarge
 	// ErrNoSpace is a file system without room, or an account without quota.
-	ErrNoSpace = errors.New("no space left")
+	ErrNoSpace = sftp.ErrNoSpace
 )
 
 // Error is a failure to reach a machine or to keep the way to it open.
@@ -223,25 +222,3 @@ func (e *KeyError) Error() string {
 
 // Unwrap returns the cause.
 func (e *KeyError) Unwrap() error { return e.Err }
-
-// pathError gives err the shape every file operation fails with.
-func pathError(op, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if pe, ok := err.(*fs.PathError); ok {
-		err = pe.Err
-	}
-	return &fs.PathError{Op: op, Path: display.Quote(name), Err: err}
-}
-
-// both joins two errors so that the text is the first's and errors.Is sees either.
-type both struct{ shown, also error }
-
-func (b *both) Error() string   { return b.shown.Error() }
-func (b *both) Unwrap() []error { return []error{b.shown, b.also} }
-
-// isEnd reports whether err is only how a connection says that it is over.
-func isEnd(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe)
-}

@@ -1,16 +1,11 @@
 package transport
 
-import (
-	"maps"
-	"slices"
-)
-
 // Extensions returns the names of the SFTP extensions that the server behind f offers, sorted, as it
 // sent them; none for files that are not reached by SFTP.
 func Extensions(f FS) []string {
-	s, ok := f.(*sftpFS)
+	s, ok := f.(sftpFiles)
 	if !ok {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(s.c.exts))
+	return s.Extensions()
 }

@@ -266,7 +266,7 @@ func ours() []string {
 	buf = buf[:runtime.Stack(buf, true)]
 	var list []string
 	for _, g := range strings.Split(string(buf), "\n\n") {
-		if strings.Contains(g, "punnet/transport.") && !strings.Contains(g, "testing.tRunner(") && !strings.Contains(g, "testing.(*T).Run") ||
+		if (strings.Contains(g, "punnet/transport.") || strings.Contains(g, "punnet/internal/sftp.")) && !strings.Contains(g, "testing.tRunner(") && !strings.Contains(g, "testing.(*T).Run") ||
 			strings.Contains(g, "crypto/ssh.") {
 			list = append(list, g)
 		}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/sshconfig"
 )
 
@@ -214,7 +215,7 @@ func (h *hostKeys) unknown(e *HostKeyError, key ssh.PublicKey) error {
 	case h.s.StrictHostKey == "accept-new":
 	case h.s.StrictHostKey == "ask" && h.o.Ask != nil && !h.s.BatchMode:
 		if yes, err := h.confirmed(e); err != nil {
-			return &both{fmt.Errorf("%w (asking failed: %s)", e, display.Said(err.Error())), err}
+			return fault.Both(fmt.Errorf("%w (asking failed: %s)", e, display.Said(err.Error())), err)
 		} else if !yes {
 			return e
 		}
@@ -227,7 +228,7 @@ func (h *hostKeys) unknown(e *HostKeyError, key ssh.PublicKey) error {
 	}
 	file := h.s.UserKnownHosts[0]
 	if err := h.record(file, key); err != nil {
-		return &both{fmt.Errorf("recording the host key of %s: %w", display.Quote(e.Host), err), ErrHostKey}
+		return fault.Both(fmt.Errorf("recording the host key of %s: %w", display.Quote(e.Host), err), ErrHostKey)
 	}
 	h.log.Info("recorded a new host key", "host", display.Quote(e.Host), "type", e.KeyType, "fingerprint", e.Fingerprint, "file", file)
 	h.accept(e, "new, and recorded in "+file)

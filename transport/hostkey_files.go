@@ -18,6 +18,7 @@ import (
 	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 )
 
 // Bounds of files of host keys, in bytes.
@@ -152,7 +153,7 @@ func readRevoked(file string) (map[string]string, error) {
 	}
 	data, err := readBounded(file, maxRevoked)
 	if err != nil {
-		return nil, &revokedFileError{file, bare(err), "make it readable, or take RevokedHostKeys out of the ssh configuration"}
+		return nil, &revokedFileError{file, fault.Bare(err), "make it readable, or take RevokedHostKeys out of the ssh configuration"}
 	}
 	if bytes.HasPrefix(data, []byte("SSHKRL\n\x00")) {
 		return nil, &revokedFileError{file, errors.New("it is a key revocation list, which only the ssh program can read"),

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/sshconfig"
 )
 
@@ -209,7 +210,7 @@ func (k *keyring) skip(name string, err error) {
 		k.skipped = append(k.skipped, name+": "+err.Error())
 		return
 	case !errors.As(err, &ke):
-		ke = &KeyError{Path: name, Err: bare(err)}
+		ke = &KeyError{Path: name, Err: fault.Bare(err)}
 		err = ke
 	}
 	if ke.Encrypted {
@@ -220,12 +221,4 @@ func (k *keyring) skip(name string, err error) {
 	}
 	k.errs = append(k.errs, err)
 	k.skipped = append(k.skipped, err.Error())
-}
-
-// bare takes the path off a file error, which stands beside it already.
-func bare(err error) error {
-	if pe, ok := errors.AsType[*os.PathError](err); ok {
-		return pe.Err
-	}
-	return err
 }

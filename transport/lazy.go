@@ -9,6 +9,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/proc"
 )
 
@@ -169,7 +170,7 @@ func (l *lazyConn) call(parent context.Context) error {
 	if _, typed := errors.AsType[*Error](err); typed || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		kind = nil
 	}
-	return l.fail("dial", kind, &both{errors.New(display.Said(err.Error())), err})
+	return l.fail("dial", kind, fault.Both(errors.New(display.Said(err.Error())), err))
 }
 
 // get makes what dial returns the Conn in use.

@@ -11,6 +11,9 @@ import (
 	"syscall"
 )
 
+// readFlags open a file or directory without waiting, should it be a FIFO.
+const readFlags = os.O_RDONLY | syscall.O_NONBLOCK
+
 // shell prepares /bin/sh for line, in a process group of its own so that ending it ends what it
 // started.
 func shell(ctx context.Context, line string) (*exec.Cmd, error) {

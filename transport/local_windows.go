@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+
+	"github.com/punnet/punnet/internal/fault"
 )
 
 // shell fails: there is no POSIX shell to count on.
@@ -26,6 +28,9 @@ func killProxy(p *os.Process) { _ = p.Kill() }
 
 func exitError(st *os.ProcessState) error { return &ExitError{Status: st.ExitCode()} }
 
+// readFlags open a file or directory.
+const readFlags = os.O_RDONLY
+
 func localOwner(fs.FileInfo) (uid, gid uint32, ok bool) { return 0, 0, false }
 
 func unlink(name string) error {
@@ -34,7 +39,7 @@ func unlink(name string) error {
 		return err
 	}
 	if fi.IsDir() {
-		return &fs.PathError{Op: "remove", Path: name, Err: errIsDir}
+		return &fs.PathError{Op: "remove", Path: name, Err: fault.ErrIsDir}
 	}
 	return os.Remove(name)
 }
@@ -45,11 +50,11 @@ func rmdir(name string) error {
 		return err
 	}
 	if !fi.IsDir() {
-		return &fs.PathError{Op: "remove", Path: name, Err: errNotDir}
+		return &fs.PathError{Op: "remove", Path: name, Err: fault.ErrNotDir}
 	}
 	err = os.Remove(name)
 	if errors.Is(err, syscall.ERROR_DIR_NOT_EMPTY) {
-		return errNotEmpty
+		return fault.ErrNotEmpty
 	}
 	return err
 }

@@ -12,14 +12,8 @@ import (
 	"time"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/proc"
-)
-
-// Reasons an SFTP server does not put into words, and that not every system has an errno for.
-var (
-	errIsDir    = errors.New("is a directory")
-	errNotDir   = errors.New("not a directory")
-	errNotEmpty = &both{errors.New("directory not empty"), fs.ErrExist}
 )
 
 // localFS is this machine's files, for as long as ctx and the Conn last.
@@ -32,15 +26,15 @@ type localFS struct {
 func (l *localFS) path(op, name string) (string, error) {
 	select {
 	case <-l.closed:
-		return "", pathError(op, name, ErrClosed)
+		return "", fault.Path(op, name, ErrClosed)
 	default:
 	}
 	if l.ctx.Err() != nil {
-		return "", pathError(op, name, proc.Ended(l.ctx))
+		return "", fault.Path(op, name, proc.Ended(l.ctx))
 	}
 	p := filepath.FromSlash(name)
 	if !filepath.IsAbs(p) || strings.ContainsRune(name, 0) {
-		return "", pathError(op, name, fs.ErrInvalid)
+		return "", fault.Path(op, name, fs.ErrInvalid)
 	}
 	return p, nil
 }
@@ -51,9 +45,9 @@ func localError(op, name string, err error) error {
 		return nil
 	}
 	if noSpace(err) {
-		err = &both{bare(err), ErrNoSpace}
+		err = fault.Both(fault.Bare(err), ErrNoSpace)
 	}
-	return pathError(op, name, err)
+	return fault.Path(op, name, err)
 }
 
 func (l *localFS) Lstat(name string) (fs.FileInfo, error) {
@@ -72,9 +66,9 @@ func (l *localFS) ReadDir(name string, max int) ([]fs.FileInfo, error) {
 		return nil, err
 	}
 	if max <= 0 {
-		return nil, pathError(op, name, fs.ErrInvalid)
+		return nil, fault.Path(op, name, fs.ErrInvalid)
 	}
-	d, err := os.Open(p)
+	d, err := os.OpenFile(p, readFlags, 0)
 	if err != nil {
 		return nil, localError(op, name, err)
 	}
@@ -84,7 +78,7 @@ func (l *localFS) ReadDir(name string, max int) ([]fs.FileInfo, error) {
 		entries, err := d.ReadDir(min(max+1-len(list), 512))
 		for _, e := range entries {
 			if len(list) == max {
-				return list, pathError(op, name, ErrTooLarge)
+				return list, fault.Path(op, name, ErrTooLarge)
 			}
 			fi, err := e.Info()
 			if errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +114,7 @@ func (l *localFS) ReadFile(name string, max int64) ([]byte, error) {
 	}
 	defer f.Close()
 	if max < 0 {
-		return nil, pathError("read", name, fs.ErrInvalid)
+		return nil, fault.Path("read", name, fs.ErrInvalid)
 	}
 	var data bytes.Buffer
 	if info, err := f.Stat(); err == nil {
@@ -132,18 +126,27 @@ func (l *localFS) ReadFile(name string, max int64) ([]byte, error) {
 		return nil, localError("read", name, err)
 	}
 	if int64(data.Len()) > max {
-		return nil, pathError("read", name, ErrTooLarge)
+		return nil, fault.Path("read", name, ErrTooLarge)
 	}
 	return data.Bytes(), nil
 }
 
+// Open takes no FIFO or device: what was a regular file when the caller saw it may be one by now.
 func (l *localFS) Open(name string) (File, error) {
 	p, err := l.path("open", name)
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(p)
+	f, err := os.OpenFile(p, readFlags, 0)
 	if err != nil {
+		return nil, localError("open", name, err)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Mode()&(fs.ModeType&^fs.ModeDir) != 0 {
+		err = fs.ErrInvalid
+	}
+	if err != nil {
+		f.Close()
 		return nil, localError("open", name, err)
 	}
 	return f, nil
@@ -154,7 +157,7 @@ func (l *localFS) RealPath(name string) (string, error) {
 	if name == "." {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", pathError("realpath", name, err)
+			return "", fault.Path("realpath", name, err)
 		}
 		name = filepath.ToSlash(home)
 	}
@@ -236,13 +239,13 @@ func (l *localFS) Rename(oldname, newname string) error {
 		err = le.Err
 	}
 	if noSpace(err) {
-		err = &both{err, ErrNoSpace}
+		err = fault.Both(err, ErrNoSpace)
 	}
 	// ENOTEMPTY, ENOTDIR and EISDIR all mean that the new name is taken by something that a
 	// rename may not replace.
 	if _, lerr := os.Lstat(to); lerr == nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrPermission) {
 		if _, lerr := os.Lstat(from); lerr == nil {
-			err = &both{err, fs.ErrExist}
+			err = fault.Both(err, fs.ErrExist)
 		}
 	}
 	return &os.LinkError{Op: "rename", Old: display.Quote(oldname), New: display.Quote(newname), Err: err}

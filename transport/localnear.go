@@ -5,6 +5,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/punnet/punnet/internal/fault"
 )
 
 // ReadNames is ReadDir where names and kinds are enough: nothing is asked about each entry.
@@ -15,7 +17,7 @@ func (l *localFS) ReadNames(name string, max int) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	if max <= 0 {
-		return nil, pathError(op, name, fs.ErrInvalid)
+		return nil, fault.Path(op, name, fs.ErrInvalid)
 	}
 	d, err := os.Open(p)
 	if err != nil {
@@ -28,7 +30,7 @@ func (l *localFS) ReadNames(name string, max int) ([]fs.DirEntry, error) {
 		return nil, localError(op, name, err)
 	}
 	if len(list) > max {
-		return list[:max], pathError(op, name, ErrTooLarge)
+		return list[:max], fault.Path(op, name, ErrTooLarge)
 	}
 	return list, nil
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/proc"
 )
 
@@ -55,7 +56,7 @@ func (a *attempt) jump(ctx context.Context) (net.Conn, error) {
 	case errors.As(err, &no):
 		err = a.fail("dial", ErrUnreachable, fmt.Errorf("%s could not connect: %s", t, display.Said(no.Message)))
 	case dialing.Err() != nil:
-		err = a.fail("dial", ErrUnreachable, &both{fmt.Errorf("no answer through %s within %v", t, a.dialTimeout()), ErrTimeout})
+		err = a.fail("dial", ErrUnreachable, fault.Both(fmt.Errorf("no answer through %s within %v", t, a.dialTimeout()), ErrTimeout))
 	default:
 		err = a.fail("dial", ErrUnreachable, fmt.Errorf("through %s: %s", t, display.Said(err.Error())))
 	}

@@ -12,7 +12,9 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/proc"
+	"github.com/punnet/punnet/internal/sftp"
 )
 
 // closeGrace is how long a server may take to confirm that a channel is closed, with what is
@@ -42,7 +44,7 @@ type sshConn struct {
 	wg     sync.WaitGroup
 
 	filesLock chan struct{} // one token: who opens or replaces files
-	files     *sftpClient
+	files     *sftp.Client
 
 	mu    sync.Mutex
 	cause error // why the connection was given up
@@ -156,7 +158,7 @@ func (c *sshConn) Close() error {
 	files := c.files
 	<-c.filesLock
 	if files != nil {
-		files.close()
+		files.Close()
 	}
 	if c.shared {
 		c.leave()
@@ -360,10 +362,10 @@ func (c *sshConn) noChannel(op string, err error) error {
 		e.early = true
 		return e
 	}
-	e := c.newError(op, ErrRefused, &both{fmt.Errorf("no channel: %s", display.Said(no.Message)), no})
+	e := c.newError(op, ErrRefused, fault.Both(fmt.Errorf("no channel: %s", display.Said(no.Message)), no))
 	e.Advice = "other sessions may use up what the server allows (MaxSessions); try again when they ended"
 	if c.way == WayControl {
-		e.Err = &both{fmt.Errorf("no channel on the connection shared with the user's own ssh sessions: %s", display.Said(no.Message)), no}
+		e.Err = fault.Both(fmt.Errorf("no channel on the connection shared with the user's own ssh sessions: %s", display.Said(no.Message)), no)
 		e.Advice = "these sessions use up what the server allows (MaxSessions); end some, or do not share their connection"
 	}
 	return e

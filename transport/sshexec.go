@@ -12,7 +12,9 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/proc"
+	"github.com/punnet/punnet/internal/watchdog"
 )
 
 // Exec runs the line in one exec request.
@@ -59,10 +61,10 @@ func (e *execution) run(parent context.Context, cmd Cmd, reqs <-chan *ssh.Reques
 	if limit == 0 {
 		limit = e.c.idle
 	}
-	watch := newWatchdog(limit, func() {
-		cancel(&both{fmt.Errorf("the command moved no byte for %v", limit), ErrTimeout})
+	watch := watchdog.New(limit, func() {
+		cancel(fault.Both(fmt.Errorf("the command moved no byte for %v", limit), ErrTimeout))
 	})
-	defer watch.stop()
+	defer watch.Stop()
 
 	go func() {
 		defer close(e.finished)
@@ -105,30 +107,30 @@ func (e *execution) run(parent context.Context, cmd Cmd, reqs <-chan *ssh.Reques
 // more to say: the watchdog's clock runs while a write waits, and from the end of the input on.
 type inputWriter struct {
 	ch    ssh.Channel
-	watch *watchdog
+	watch *watchdog.Watchdog
 }
 
 func (w *inputWriter) Write(p []byte) (int, error) {
-	w.watch.owe(1)
+	w.watch.Owe(1)
 	n, err := w.ch.Write(p)
-	w.watch.moved()
-	w.watch.owe(-1)
+	w.watch.Moved()
+	w.watch.Owe(-1)
 	return n, err
 }
 
 func (w *inputWriter) Close() error {
-	w.watch.owe(1)
+	w.watch.Owe(1)
 	return w.ch.CloseWrite()
 }
 
 // drain copies r to w until r ends. After a failed write it goes on reading, so that the
 // connection's other channels are not held up while the command is being ended.
-func drain(w io.Writer, r io.Reader, watch *watchdog) {
+func drain(w io.Writer, r io.Reader, watch *watchdog.Watchdog) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(buf)
 		if n > 0 {
-			watch.moved()
+			watch.Moved()
 			if w != nil {
 				if _, werr := w.Write(buf[:n]); werr != nil {
 					w = nil

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"sync"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/proc"
+	"github.com/punnet/punnet/internal/sftp"
 )
 
 // Files opens the SFTP subsystem on the first call, and again when it has ended since.
@@ -32,19 +35,38 @@ func (c *sshConn) Files(ctx context.Context) (FS, error) {
 	case <-c.closed:
 		return nil, c.newError("files", ErrClosed, nil)
 	}
-	if c.files != nil && c.files.cause() == nil {
-		return &sftpFS{ctx, c.files}, nil
+	if c.files != nil && c.files.Err() == nil {
+		return sftpFiles{c.files.Files(ctx)}, nil
 	}
 	files, err := c.openFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c.files = files
-	return &sftpFS{ctx, files}, nil
+	return sftpFiles{files.Files(ctx)}, nil
+}
+
+// sftpFiles are a machine's files over SFTP, as FS.
+type sftpFiles struct{ *sftp.FS }
+
+func (s sftpFiles) Open(name string) (File, error) {
+	f, err := s.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func (s sftpFiles) Create(name string, perm fs.FileMode) (FileWriter, error) {
+	w, err := s.FS.Create(name, perm)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 // openFiles opens a channel and speaks SFTP's opening words on it.
-func (c *sshConn) openFiles(ctx context.Context) (*sftpClient, error) {
+func (c *sshConn) openFiles(ctx context.Context) (*sftp.Client, error) {
 	o, release, err := c.channel(ctx, "files", "subsystem", sftpSubsystem(), ErrNoFiles)
 	if err != nil {
 		return nil, err
@@ -66,7 +88,7 @@ func (c *sshConn) openFiles(ctx context.Context) (*sftpClient, error) {
 	hangUp := sync.OnceFunc(func() { c.spawn(func() { c.hangUp(o.ch, finished) }) })
 	files, err := c.greet(ctx, o.ch, hangUp)
 	if err != nil {
-		if isEnd(err) && c.isDead(ctx) {
+		if fault.IsEnd(err) && c.isDead(ctx) {
 			return nil, c.lost("files", err)
 		}
 		return nil, c.greetError(ctx, err, words)
@@ -75,20 +97,20 @@ func (c *sshConn) openFiles(ctx context.Context) (*sftpClient, error) {
 	c.wg.Add(1)
 	go func() {
 		defer c.wg.Done()
-		files.wg.Wait()
+		files.Wait()
 	}()
 	return files, nil
 }
 
-// greet runs openSFTP until ctx ends or nothing came for the idle limit.
-func (c *sshConn) greet(ctx context.Context, ch ssh.Channel, hangUp func()) (*sftpClient, error) {
+// greet speaks the opening words until ctx ends or nothing came for the idle limit.
+func (c *sshConn) greet(ctx context.Context, ch ssh.Channel, hangUp func()) (*sftp.Client, error) {
 	type result struct {
-		files *sftpClient
+		files *sftp.Client
 		err   error
 	}
 	done := make(chan result, 1)
 	go func() {
-		files, err := openSFTP(ch, &hangingWriter{ch, hangUp}, c.idle)
+		files, err := sftp.Start(ch, &hangingWriter{ch, hangUp}, c.idle)
 		done <- result{files, err}
 	}()
 	limit := c.timer()
@@ -105,12 +127,12 @@ func (c *sshConn) greet(ctx context.Context, ch ssh.Channel, hangUp func()) (*sf
 	case <-c.closed:
 		err = ErrClosed
 	case <-limit.C:
-		err = &both{fmt.Errorf("no SFTP server spoke within %v", c.idle), ErrTimeout}
+		err = fault.Both(fmt.Errorf("no SFTP server spoke within %v", c.idle), ErrTimeout)
 	}
 	hangUp()
 	go func() {
 		if r := <-done; r.files != nil {
-			r.files.close()
+			r.files.Close()
 		}
 	}()
 	return nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/proc"
 )
 
@@ -124,7 +125,7 @@ func (a *attempt) sshError(text string) error {
 		}
 	case ErrLost:
 		if strings.Contains(text, "kex_exchange_identification") {
-			e.Err = &both{e.Err, &droppedError{err: errors.New("in the key exchange")}}
+			e.Err = fault.Both(e.Err, &droppedError{err: errors.New("in the key exchange")})
 		}
 	}
 	return e

@@ -5,6 +5,8 @@ import (
 	"io"
 	"io/fs"
 	"time"
+
+	"github.com/punnet/punnet/internal/sftp"
 )
 
 // Limits on what the other side can make this process hold or wait for.
@@ -13,11 +15,11 @@ const (
 	// default, and a user's own sessions may share them. Where the server opens fewer, fewer are used.
 	MaxChannels = 4
 	// MaxNoise is how many bytes a login shell may print before the SFTP server speaks.
-	MaxNoise = 64 << 10
+	MaxNoise = sftp.MaxNoise
 	// MaxListing is how many bytes one directory listing may take on the wire.
-	MaxListing = 8 << 20
+	MaxListing = sftp.MaxListing
 	// MaxName is how many bytes one name from a server may have.
-	MaxName = 4096
+	MaxName = sftp.MaxName
 )
 
 // Cmd is one command for Conn.Exec.
@@ -135,8 +137,8 @@ type FileWriter interface {
 
 // Owner returns the numeric user and group that own what fi describes, and whether the machine said.
 func Owner(fi fs.FileInfo) (uid, gid uint32, ok bool) {
-	if a, is := fi.Sys().(*attrs); is {
-		return a.uid, a.gid, a.hasOwner
+	if uid, gid, ok := sftp.Owner(fi); ok {
+		return uid, gid, ok
 	}
 	return localOwner(fi)
 }

@@ -115,14 +115,8 @@ func skillDirs(arg string) ([]string, error) {
 
 // endImport prints the JSON and returns what the exit code says.
 func (a *app) endImport(out importJSON) error {
-	exit := exitDone
-	switch {
-	case len(out.Failed) == 0:
-	case len(out.Imported) == 0:
-		exit, out.Error = exitFailed, &out.Failed[0].errorJSON
-	default:
-		exit = exitSome
-	}
+	var exit int
+	exit, out.Error = outcome(len(out.Imported), out.Failed)
 	if a.json {
 		a.printJSON(out)
 	}

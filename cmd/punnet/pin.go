@@ -49,6 +49,17 @@ type failedJSON struct {
 	errorJSON
 }
 
+// outcome returns what the exit code and the error say of a verb on several skills.
+func outcome(done int, failed []failedJSON) (exit int, err *errorJSON) {
+	switch {
+	case len(failed) == 0:
+		return exitDone, nil
+	case done == 0:
+		return exitFailed, &failed[0].errorJSON
+	}
+	return exitSome, nil
+}
+
 // pinners is how many skills are pinned at once. Most of a pin is waiting for the disk, and a file
 // system that is asked to sync several files at once writes them together.
 const pinners = 8
@@ -125,14 +136,8 @@ func (a *app) pin(ctx context.Context, args []string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	exit := exitDone
-	switch {
-	case len(out.Failed) == 0:
-	case len(out.Pins) == 0:
-		exit, out.Error = exitFailed, &out.Failed[0].errorJSON
-	default:
-		exit = exitSome
-	}
+	var exit int
+	exit, out.Error = outcome(len(out.Pins), out.Failed)
 	if a.json {
 		a.printJSON(out)
 	}

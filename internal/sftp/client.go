@@ -1,4 +1,4 @@
-package transport
+package sftp
 
 import (
 	"bufio"
@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/proc"
+	"github.com/punnet/punnet/internal/watchdog"
 )
 
 // Bounds of one SFTP channel.
@@ -23,16 +25,16 @@ const (
 	queueMessages = 128       // requests waiting to be written
 )
 
-// sftpClient carries requests and replies of one SFTP channel. It speaks the protocol itself
+// Client carries requests and replies of one SFTP channel, for many goroutines at once. It speaks the protocol itself
 // because publishing needs four things that client libraries do not offer together: permissions at
 // creation, a listing that stops at a limit and returns names as they were sent, a context for each
 // call, and several requests for one file in flight.
-type sftpClient struct {
+type Client struct {
 	in   io.Reader
 	out  io.WriteCloser
 	exts map[string]bool
 
-	watch *watchdog
+	watch *watchdog.Watchdog
 	queue chan []byte
 	gone  chan struct{} // closed when err is set
 	wg    sync.WaitGroup
@@ -49,18 +51,19 @@ type call struct {
 	reply chan *reply
 }
 
-// openSFTP speaks the opening words over in and out and starts the client. What the login shell
+// Start speaks the opening words over in and out and starts a Client. What the login shell
 // prints before the server's version is skipped, up to MaxNoise, and returned in an error's words.
-// Closing out must make in end.
-func openSFTP(in io.Reader, out io.WriteCloser, idle time.Duration) (*sftpClient, error) {
-	c := &sftpClient{
+// Closing out must make in end. A server that owes a reply and moves no byte for idle is given up; a
+// negative idle is no limit. Whoever starts a Client closes it.
+func Start(in io.Reader, out io.WriteCloser, idle time.Duration) (*Client, error) {
+	c := &Client{
 		out: out, exts: make(map[string]bool), queue: make(chan []byte, queueMessages),
 		gone: make(chan struct{}), pending: make(map[uint32]*call),
 	}
-	c.watch = newWatchdog(idle, func() {
-		c.fail(&both{fmt.Errorf("the SFTP server owes a reply and sent nothing for %v", idle), ErrTimeout})
+	c.watch = watchdog.New(idle, func() {
+		c.fail(fault.Both(fmt.Errorf("the SFTP server owes a reply and sent nothing for %v", idle), ErrTimeout))
 	})
-	if _, err := out.Write(hello()); err != nil && !isEnd(err) {
+	if _, err := out.Write(hello()); err != nil && !fault.IsEnd(err) {
 		return nil, fmt.Errorf("starting SFTP: %w", err)
 	}
 	br := bufio.NewReaderSize(in, 64<<10)
@@ -92,7 +95,7 @@ func skipToVersion(r *bufio.Reader) (noise []byte, err error) {
 		head, err := r.Peek(9)
 		if err != nil {
 			kept.Write(head)
-			if isEnd(err) {
+			if fault.IsEnd(err) {
 				return kept.Bytes(), fmt.Errorf("the SFTP server ended before it began: %w", io.ErrUnexpectedEOF)
 			}
 			return kept.Bytes(), fmt.Errorf("waiting for the SFTP server: %w", err)
@@ -114,7 +117,7 @@ func skipToVersion(r *bufio.Reader) (noise []byte, err error) {
 }
 
 // readVersion reads the packet that skipToVersion found.
-func (c *sftpClient) readVersion() error {
+func (c *Client) readVersion() error {
 	var size [4]byte
 	if _, err := io.ReadFull(c.in, size[:]); err != nil {
 		return err
@@ -138,7 +141,7 @@ func (c *sftpClient) readVersion() error {
 }
 
 // writeLoop sends what is queued, several small requests at once.
-func (c *sftpClient) writeLoop() {
+func (c *Client) writeLoop() {
 	defer c.wg.Done()
 	var buf []byte
 	for {
@@ -158,15 +161,15 @@ func (c *sftpClient) writeLoop() {
 			break
 		}
 		if _, err := c.out.Write(buf); err != nil {
-			c.fail(&both{fmt.Errorf("writing to the SFTP server: %w", cutOff(err)), ErrLost})
+			c.fail(fault.Both(fmt.Errorf("writing to the SFTP server: %w", cutOff(err)), ErrLost))
 			return
 		}
-		c.watch.moved()
+		c.watch.Moved()
 	}
 }
 
 // readLoop hands replies to the calls that wait for them.
-func (c *sftpClient) readLoop() {
+func (c *Client) readLoop() {
 	defer c.wg.Done()
 	for {
 		if err := c.readReply(); err != nil {
@@ -176,13 +179,13 @@ func (c *sftpClient) readLoop() {
 	}
 }
 
-func (c *sftpClient) readReply() error {
+func (c *Client) readReply() error {
 	var head [9]byte // length, type, id
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
-		return &both{fmt.Errorf("the SFTP server ended: %w", cutOff(err)), ErrLost}
+		return fault.Both(fmt.Errorf("the SFTP server ended: %w", cutOff(err)), ErrLost)
 	}
 	size, id := binary.BigEndian.Uint32(head[:]), binary.BigEndian.Uint32(head[5:])
-	c.watch.moved()
+	c.watch.Moved()
 	c.mu.Lock()
 	waiting := c.pending[id]
 	delete(c.pending, id)
@@ -193,9 +196,9 @@ func (c *sftpClient) readReply() error {
 	}
 	data := make([]byte, size-5)
 	if _, err := io.ReadFull(c.in, data); err != nil {
-		return &both{fmt.Errorf("the SFTP server ended within a reply: %w", cutOff(err)), ErrLost}
+		return fault.Both(fmt.Errorf("the SFTP server ended within a reply: %w", cutOff(err)), ErrLost)
 	}
-	c.watch.owe(-1)
+	c.watch.Owe(-1)
 	waiting.reply <- &reply{kind: head[4], data: data}
 	return nil
 }
@@ -211,7 +214,7 @@ func cutOff(err error) error {
 
 // start sends a request, built by fill after its header, and returns the call to wait for. A reply
 // longer than max bytes is a protocol violation.
-func (c *sftpClient) start(ctx context.Context, kind byte, max uint32, fill func(message) message) (*call, error) {
+func (c *Client) start(ctx context.Context, kind byte, max uint32, fill func(message) message) (*call, error) {
 	if ctx.Err() != nil {
 		return nil, proc.Ended(ctx)
 	}
@@ -225,23 +228,23 @@ func (c *sftpClient) start(ctx context.Context, kind byte, max uint32, fill func
 	id := c.nextID
 	c.pending[id] = w
 	c.mu.Unlock()
-	c.watch.owe(1)
+	c.watch.Owe(1)
 	select {
 	case c.queue <- fill(newMessage(kind, id)).done():
 		return w, nil
 	case <-c.gone:
-		return nil, c.cause()
+		return nil, c.Err()
 	case <-ctx.Done():
 		c.mu.Lock()
 		delete(c.pending, id)
 		c.mu.Unlock()
-		c.watch.owe(-1)
+		c.watch.Owe(-1)
 		return nil, proc.Ended(ctx)
 	}
 }
 
 // wait returns the reply to w.
-func (c *sftpClient) wait(ctx context.Context, w *call) (*reply, error) {
+func (c *Client) wait(ctx context.Context, w *call) (*reply, error) {
 	select {
 	case r := <-w.reply:
 		return r, nil
@@ -251,14 +254,14 @@ func (c *sftpClient) wait(ctx context.Context, w *call) (*reply, error) {
 	case r := <-w.reply:
 		return r, nil
 	case <-c.gone:
-		return nil, c.cause()
+		return nil, c.Err()
 	case <-ctx.Done():
 		return nil, proc.Ended(ctx)
 	}
 }
 
 // ask is start and wait, for a reply of at most statusBytes.
-func (c *sftpClient) ask(ctx context.Context, kind byte, fill func(message) message) (*reply, error) {
+func (c *Client) ask(ctx context.Context, kind byte, fill func(message) message) (*reply, error) {
 	w, err := c.start(ctx, kind, statusBytes, fill)
 	if err != nil {
 		return nil, err
@@ -267,7 +270,7 @@ func (c *sftpClient) ask(ctx context.Context, kind byte, fill func(message) mess
 }
 
 // fail ends the client for all callers. The first reason stays.
-func (c *sftpClient) fail(err error) {
+func (c *Client) fail(err error) {
 	c.mu.Lock()
 	first := c.err == nil
 	if first {
@@ -276,20 +279,28 @@ func (c *sftpClient) fail(err error) {
 	}
 	c.mu.Unlock()
 	if first {
-		c.watch.stop()
+		c.watch.Stop()
 		c.out.Close()
 	}
 }
 
-// cause returns why the client ended, or nil while it has not.
-func (c *sftpClient) cause() error {
+// Err returns why the client ended, or nil while it has not.
+func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// close ends the client. It does not wait: that is for whoever can also cut the connection.
-func (c *sftpClient) close() { c.fail(ErrClosed) }
+// Close ends the client and closes out. It does not wait: that is for whoever can also cut the
+// connection.
+func (c *Client) Close() { c.fail(ErrClosed) }
+
+// Wait returns when the client has ended and nothing of it runs any more.
+func (c *Client) Wait() { c.wg.Wait() }
+
+// Files returns the server's files. Every call through them, and through what they opened, ends when
+// ctx does.
+func (c *Client) Files(ctx context.Context) *FS { return &FS{ctx, c} }
 
 // status is a server's refusal of one request.
 type status struct {

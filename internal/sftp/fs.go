@@ -1,25 +1,32 @@
-package transport
+package sftp
 
 import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 )
 
-// sftpFS is a machine's files over SFTP, for as long as ctx lasts.
-type sftpFS struct {
+// FS is a machine's files over SFTP, for as long as a context lasts. Names are absolute slash paths;
+// RealPath alone also takes ".". What its methods promise stands at transport.FS.
+type FS struct {
 	ctx context.Context
-	c   *sftpClient
+	c   *Client
 }
 
+// Extensions returns the names of the extensions that the server offers, sorted, as it sent them.
+func (s *FS) Extensions() []string { return slices.Sorted(maps.Keys(s.c.exts)) }
+
 // errName is a name no request is sent for.
-var errName = &both{errors.New("not an absolute path"), fs.ErrInvalid}
+var errName = fault.Both(errors.New("not an absolute path"), fs.ErrInvalid)
 
 // usable reports whether name can stand in a request.
 func usable(name string) error {
@@ -31,7 +38,7 @@ func usable(name string) error {
 
 // do sends one request about name and checks that the reply is of the wanted kind. The error is
 // bare: exported methods wrap it.
-func (s *sftpFS) do(kind byte, want byte, name string, fill func(message) message) (*reply, error) {
+func (s *FS) do(kind byte, want byte, name string, fill func(message) message) (*reply, error) {
 	if err := usable(name); err != nil {
 		return nil, err
 	}
@@ -48,15 +55,16 @@ func (s *sftpFS) do(kind byte, want byte, name string, fill func(message) messag
 	return r, r.check(want)
 }
 
-func (s *sftpFS) Lstat(name string) (fs.FileInfo, error) {
+// Lstat describes name, which may be a link.
+func (s *FS) Lstat(name string) (fs.FileInfo, error) {
 	a, err := s.lstat(name)
 	if err != nil {
-		return nil, pathError("lstat", name, s.explain(err, ""))
+		return nil, fault.Path("lstat", name, s.explain(err, ""))
 	}
 	return fileInfo{path.Base(name), a}, nil
 }
 
-func (s *sftpFS) lstat(name string) (*attrs, error) {
+func (s *FS) lstat(name string) (*attrs, error) {
 	r, err := s.do(fxLstat, fxAttrs, name, nil)
 	if err != nil {
 		return nil, err
@@ -68,24 +76,26 @@ func (s *sftpFS) lstat(name string) (*attrs, error) {
 	return a, nil
 }
 
-func (s *sftpFS) ReadLink(name string) (string, error) {
+// ReadLink returns where a link points.
+func (s *FS) ReadLink(name string) (string, error) {
 	to, err := "", usable(name)
 	if err == nil {
 		to, err = s.onePath(fxReadlink, name)
 	}
-	return to, pathError("readlink", name, s.explain(err, ""))
+	return to, fault.Path("readlink", name, s.explain(err, ""))
 }
 
-func (s *sftpFS) RealPath(name string) (string, error) {
+// RealPath returns the absolute form of name, or of ".".
+func (s *FS) RealPath(name string) (string, error) {
 	real, err := "", usable(name)
 	if err == nil || name == "." {
 		real, err = s.onePath(fxRealpath, name)
 	}
-	return real, pathError("realpath", name, s.explain(err, ""))
+	return real, fault.Path("realpath", name, s.explain(err, ""))
 }
 
 // onePath sends a request that is answered by one path.
-func (s *sftpFS) onePath(kind byte, name string) (string, error) {
+func (s *FS) onePath(kind byte, name string) (string, error) {
 	r, err := s.c.ask(s.ctx, kind, func(m message) message { return m.str(name) })
 	if err == nil {
 		err = r.check(fxName)
@@ -105,10 +115,11 @@ func (r *reply) onePath() (string, error) {
 	return name, nil
 }
 
-func (s *sftpFS) Mkdir(name string, perm fs.FileMode) error {
+// Mkdir makes a directory with exactly perm; fs.ErrExist when the name is taken.
+func (s *FS) Mkdir(name string, perm fs.FileMode) error {
 	fill := func(m message) message { return m.perm(perm) }
 	if _, err := s.do(fxMkdir, fxStatus, name, fill); err != nil {
-		return pathError("mkdir", name, s.explain(err, name))
+		return fault.Path("mkdir", name, s.explain(err, name))
 	}
 	// The umask may have taken bits away, the parent may have passed its setgid bit on, and some
 	// servers take no permissions above.
@@ -116,23 +127,26 @@ func (s *sftpFS) Mkdir(name string, perm fs.FileMode) error {
 		// This server keeps the order, so whatever is asked next finds the mode set, and the
 		// owner's chmod of a new directory has no way to fail: not worth a round trip.
 		_, err := s.c.start(s.ctx, fxSetstat, statusBytes, func(m message) message { return fill(m.str(name)) })
-		return pathError("mkdir", name, err)
+		return fault.Path("mkdir", name, err)
 	}
 	_, err := s.do(fxSetstat, fxStatus, name, fill)
-	return pathError("mkdir", name, s.explain(err, ""))
+	return fault.Path("mkdir", name, s.explain(err, ""))
 }
 
-func (s *sftpFS) Chmod(name string, perm fs.FileMode) error {
+// Chmod sets the permission bits.
+func (s *FS) Chmod(name string, perm fs.FileMode) error {
 	_, err := s.do(fxSetstat, fxStatus, name, func(m message) message { return m.perm(perm) })
-	return pathError("chmod", name, s.explain(err, ""))
+	return fault.Path("chmod", name, s.explain(err, ""))
 }
 
-func (s *sftpFS) Chtimes(name string, t time.Time) error {
+// Chtimes sets the access and modification time, to the second.
+func (s *FS) Chtimes(name string, t time.Time) error {
 	_, err := s.do(fxSetstat, fxStatus, name, func(m message) message { return m.times(t) })
-	return pathError("chtimes", name, s.explain(err, ""))
+	return fault.Path("chtimes", name, s.explain(err, ""))
 }
 
-func (s *sftpFS) Rename(oldname, newname string) error {
+// Rename moves oldname to newname, replacing what may be replaced in one step; else fs.ErrExist.
+func (s *FS) Rename(oldname, newname string) error {
 	err := s.rename(oldname, newname)
 	if err == nil {
 		return nil
@@ -140,7 +154,7 @@ func (s *sftpFS) Rename(oldname, newname string) error {
 	return &os.LinkError{Op: "rename", Old: display.Quote(oldname), New: display.Quote(newname), Err: err}
 }
 
-func (s *sftpFS) rename(oldname, newname string) error {
+func (s *FS) rename(oldname, newname string) error {
 	if err := usable(newname); err != nil {
 		return err
 	}
@@ -174,7 +188,7 @@ func (s *sftpFS) rename(oldname, newname string) error {
 }
 
 // explainRename says whether a refused rename means that the new name is taken.
-func (s *sftpFS) explainRename(err error, oldname, newname string) error {
+func (s *FS) explainRename(err error, oldname, newname string) error {
 	if isStatus(err, statusNoFile) {
 		// OpenSSH says "no such file" also when a directory was to replace a link or file.
 		if _, lerr := s.lstat(oldname); lerr != nil {
@@ -183,44 +197,46 @@ func (s *sftpFS) explainRename(err error, oldname, newname string) error {
 	}
 	if isStatus(err, statusFailure) || isStatus(err, statusNoFile) {
 		if _, lerr := s.lstat(newname); lerr == nil {
-			return &both{err, fs.ErrExist}
+			return fault.Both(err, fs.ErrExist)
 		}
 	}
 	return s.explain(err, "")
 }
 
-func (s *sftpFS) Remove(name string) error {
+// Remove removes a file or link, never a directory.
+func (s *FS) Remove(name string) error {
 	err := s.checkKind(name, false)
 	if err == nil {
 		_, err = s.do(fxRemove, fxStatus, name, nil)
 	}
 	if isStatus(err, statusFailure) {
 		if a, lerr := s.lstat(name); lerr == nil && (fileInfo{"", a}).IsDir() {
-			err = errIsDir
+			err = fault.ErrIsDir
 		}
 	}
-	return pathError("remove", name, s.explain(err, ""))
+	return fault.Path("remove", name, s.explain(err, ""))
 }
 
-func (s *sftpFS) RemoveDir(name string) error {
+// RemoveDir removes an empty directory. One that is not empty is fs.ErrExist.
+func (s *FS) RemoveDir(name string) error {
 	err := s.checkKind(name, true)
 	if err == nil {
 		_, err = s.do(fxRmdir, fxStatus, name, nil)
 	}
 	if isStatus(err, statusFailure) || isStatus(err, statusNoFile) {
 		if a, lerr := s.lstat(name); lerr == nil {
-			err = errNotDir
+			err = fault.ErrNotDir
 			if (fileInfo{"", a}).IsDir() {
 				err = s.whyFull(name)
 			}
 		}
 	}
-	return pathError("rmdir", name, s.explain(err, ""))
+	return fault.Path("rmdir", name, s.explain(err, ""))
 }
 
 // checkKind asks what name is before it is removed, since some servers remove a file when asked for
 // a directory, and the other way round. OpenSSH's needs no such care.
-func (s *sftpFS) checkKind(name string, dir bool) error {
+func (s *FS) checkKind(name string, dir bool) error {
 	if s.c.exts[extFstatvfs] {
 		return nil
 	}
@@ -229,30 +245,32 @@ func (s *sftpFS) checkKind(name string, dir bool) error {
 	case err != nil:
 		return err
 	case is && !dir:
-		return errIsDir
+		return fault.ErrIsDir
 	case !is && dir:
-		return errNotDir
+		return fault.ErrNotDir
 	}
 	return nil
 }
 
 // whyFull says why a directory that is there could not be removed.
-func (s *sftpFS) whyFull(name string) error {
+func (s *FS) whyFull(name string) error {
 	if entries, _ := s.ReadDir(name, 1); len(entries) > 0 {
-		return errNotEmpty
+		return fault.ErrNotEmpty
 	}
 	return fs.ErrPermission
 }
 
-func (s *sftpFS) FreeSpace(name string) (uint64, error) {
+// FreeSpace returns how many bytes this account may still write to the file system that holds name;
+// errors.ErrUnsupported where the server does not say.
+func (s *FS) FreeSpace(name string) (uint64, error) {
 	v, err := s.statvfs(name)
-	return v.bytes, pathError("statfs", name, s.explain(err, ""))
+	return v.bytes, fault.Path("statfs", name, s.explain(err, ""))
 }
 
 // space is the part of a statvfs reply that says what may still be written.
 type space struct{ bytes, inodes, allInodes uint64 }
 
-func (s *sftpFS) statvfs(name string) (space, error) {
+func (s *FS) statvfs(name string) (space, error) {
 	if !s.c.exts[extStatvfs] {
 		return space{}, errors.ErrUnsupported
 	}
@@ -284,20 +302,20 @@ func (s *sftpFS) statvfs(name string) (space, error) {
 // explain turns a server's refusal into what errors.Is understands. SFTP has one code, "failure",
 // for most of what can go wrong; the file system is asked what it was. taken is the name that a
 // refused creation wanted, or "".
-func (s *sftpFS) explain(err error, taken string) error {
+func (s *FS) explain(err error, taken string) error {
 	st, ok := errors.AsType[*status](err)
 	if !ok {
 		return err
 	}
 	switch st.code {
 	case statusNoFile:
-		return &both{st, fs.ErrNotExist}
+		return fault.Both(st, fs.ErrNotExist)
 	case statusPermission:
-		return &both{st, fs.ErrPermission}
+		return fault.Both(st, fs.ErrPermission)
 	case statusUnsupported:
-		return &both{st, errors.ErrUnsupported}
+		return fault.Both(st, errors.ErrUnsupported)
 	case statusBadMessage:
-		return &both{st, fs.ErrInvalid}
+		return fault.Both(st, fs.ErrInvalid)
 	case statusFailure:
 	default:
 		return st
@@ -306,24 +324,24 @@ func (s *sftpFS) explain(err error, taken string) error {
 		return st
 	}
 	if _, lerr := s.lstat(taken); lerr == nil {
-		return &both{st, fs.ErrExist}
+		return fault.Both(st, fs.ErrExist)
 	}
 	return s.explainSpace(st, path.Dir(taken))
 }
 
 // explainSpace says whether a failure to write in dir is for want of space.
-func (s *sftpFS) explainSpace(err error, dir string) error {
+func (s *FS) explainSpace(err error, dir string) error {
 	st, ok := errors.AsType[*status](err)
 	if !ok || st.code != statusFailure {
 		return s.explain(err, "")
 	}
 	text := strings.ToLower(st.text)
 	if strings.Contains(text, "no space") || strings.Contains(text, "quota") {
-		return &both{st, ErrNoSpace}
+		return fault.Both(st, ErrNoSpace)
 	}
 	// OpenSSH says "Failure" and no more.
 	if v, verr := s.statvfs(dir); verr == nil && (v.bytes == 0 || v.inodes == 0 && v.allInodes > 0) {
-		return &both{st, ErrNoSpace}
+		return fault.Both(st, ErrNoSpace)
 	}
 	return st
 }

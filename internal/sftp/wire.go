@@ -1,4 +1,4 @@
-package transport
+package sftp
 
 import (
 	"encoding/binary"
@@ -170,6 +170,16 @@ func (r *reply) attrs() *attrs {
 		}
 	}
 	return &a
+}
+
+// Owner returns the numeric user and group that own what fi describes, and whether fi is a
+// server's answer that names them.
+func Owner(fi fs.FileInfo) (uid, gid uint32, ok bool) {
+	a, is := fi.Sys().(*attrs)
+	if !is || !a.hasOwner {
+		return 0, 0, false
+	}
+	return a.uid, a.gid, true
 }
 
 // fileInfo is attrs under a name, as fs.FileInfo. Its Sys is the *attrs.
