@@ -66,7 +66,7 @@ func (a *app) build(policy discovery.Policy, qerr error, listings ...*discovery.
 		c.Diagnostics = append([]diagnostic{{
 			Severity: skill.Error, Code: string(discovery.Unreadable), Path: file,
 			Message: "the file of enabled roots cannot be used: " + display.Quote(named(qerr).Error()),
-			Hint:    "mend it, or move it away and enable the roots again",
+			Hint:    mendEnabled,
 		}}, c.Diagnostics...)
 	}
 	return c
