@@ -140,7 +140,7 @@ func mistakes() (seen, others map[string]mistake) {
 			"softened by name":      {good + "severities: {link-escapes: warning}\n", "always an error"},
 		}, map[string]mistake{
 			"nothing":             {" \n", "it is empty"},
-			"a second document":   {good + "---\n" + good, "line 6: a second document"},
+			"a second document":   {good + "---\n" + good, "line 5: a second document"},
 			"what ends it oddly":  {good + "---\n{\n", "line 6"},
 			"a broken number":     {good + "bundle: {entries: 1.5}\n", "line 5: 1.5 is no whole number"},
 			"an endless number":   {good + "bundle: {entries: 99999999999999999999}\n", "line 5: 99999999999999999999 is no whole number"},
