@@ -297,7 +297,10 @@ func (v *validation) findings(ctx context.Context, src *bundle.Source) ([]diagno
 	}
 	_, report, err := src.Scan(ctx, v.profile.Rules)
 	if rejected, ok := errors.AsType[*bundle.RejectedError](err); ok {
-		return append(ds, scanDiagnostics(src, rejected.Findings, skill.Error)...), name, nil
+		more := scanDiagnostics(src, rejected.Findings, skill.Error)
+		return append(ds, slices.DeleteFunc(more, func(d diagnostic) bool { // the file itself is judged already
+			return slices.ContainsFunc(ds, func(k diagnostic) bool { return k.Code == d.Code && k.Path == d.Path })
+		})...), name, nil
 	}
 	if err != nil {
 		return nil, "", err
