@@ -174,13 +174,21 @@ func (a *app) start(cmd *cobra.Command) error {
 		return err
 	}
 	if a.timeout > 0 {
-		ctx, cancel := context.WithTimeoutCause(cmd.Context(), a.timeout, fmt.Errorf("gave up after %v, as --timeout says: %w", a.timeout, context.DeadlineExceeded))
+		ctx, cancel := context.WithTimeoutCause(cmd.Context(), a.timeout, gaveUp(a.timeout))
 		a.cancel = cancel
 		cmd.SetContext(ctx)
 	}
 	a.started = true
 	return nil
 }
+
+// gaveUp is the error of a command that --timeout has ended.
+type gaveUp time.Duration
+
+func (g gaveUp) Error() string {
+	return fmt.Sprintf("gave up after %v, as --timeout says", time.Duration(g))
+}
+func (gaveUp) Unwrap() error { return context.DeadlineExceeded }
 
 // chooseProfile loads the profile that the flag, the environment or the configuration file names.
 func (a *app) chooseProfile() error {
