@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/punnet/punnet/skill"
 )
 
 // How much is asked at once. A directory or file being read takes a handle, of which servers have a
@@ -18,7 +21,8 @@ const (
 	collectionsAtOnce = 16
 	filesAtOnce       = 200
 
-	// A machine that answers within soon is not worth more than nearAtOnce goroutines: it is this one.
+	// A machine that answers within soon is not worth more than nearAtOnce goroutines, and neither is
+	// this one, however long its first answer takes.
 	soon       = 200 * time.Microsecond
 	nearAtOnce = 16
 )
@@ -29,6 +33,29 @@ type reader struct {
 	fs  FS
 	odd atomic.Pointer[error] // the last error that is not an answer about a file
 	far bool                  // answers take a while
+
+	near    near      // fs, where it is this machine's; may be nil
+	buffers sync.Pool // of *[headBytes]byte
+}
+
+// near is what an FS has in addition when it is this machine's: ways to ask for less than all of what
+// others send in one go.
+type near interface {
+	// ReadNames is FS.ReadDir where names and kinds are enough.
+	ReadNames(name string, max int) ([]fs.DirEntry, error)
+	// ReadStart reads the beginning of a regular file into buf, less than all of buf only where the
+	// file ends.
+	ReadStart(name string, buf []byte) (int, error)
+}
+
+// headBytes is how much of a file is read at first: more than nearly all heads.
+const headBytes = 4 << 10
+
+func newReader(ctx context.Context, files FS) *reader {
+	r := &reader{ctx: ctx, fs: files}
+	r.near, _ = files.(near)
+	r.buffers.New = func() any { return new([headBytes]byte) }
+	return r
 }
 
 // atOnce is how much of what may be asked at once is.
@@ -43,12 +70,40 @@ func (r *reader) lstat(name string) (fs.FileInfo, error) {
 	return noting(r, func() (fs.FileInfo, error) { return r.fs.Lstat(name) })
 }
 
-func (r *reader) readDir(name string) ([]fs.FileInfo, error) {
-	return noting(r, func() ([]fs.FileInfo, error) { return r.fs.ReadDir(name, MaxListed) })
+// readDir lists a directory: names, and what kind of thing each is.
+func (r *reader) readDir(name string) ([]fs.DirEntry, error) {
+	return noting(r, func() ([]fs.DirEntry, error) {
+		if r.near != nil {
+			return r.near.ReadNames(name, MaxListed)
+		}
+		infos, err := r.fs.ReadDir(name, MaxListed)
+		entries := make([]fs.DirEntry, len(infos))
+		for i, info := range infos {
+			entries[i] = fs.FileInfoToDirEntry(info)
+		}
+		return entries, err
+	})
 }
 
-func (r *reader) readFile(name string, max int64) ([]byte, error) {
-	return noting(r, func() ([]byte, error) { return r.fs.ReadFile(name, max) })
+// readHead returns a file's head, and skill.MaxFileBytes + 1 bytes or more of one that has none and is
+// larger than that.
+func (r *reader) readHead(name string) ([]byte, error) {
+	return noting(r, func() ([]byte, error) {
+		if r.near != nil {
+			buf := r.buffers.Get().(*[headBytes]byte)
+			defer r.buffers.Put(buf)
+			n, err := r.near.ReadStart(name, buf[:])
+			// Where the head ends with what was read, its last line may have more.
+			if head := skill.Head(buf[:n]); err != nil || n < len(buf) || head < n {
+				return bytes.Clone(buf[:head]), err
+			}
+		}
+		data, err := r.fs.ReadFile(name, skill.MaxFileBytes+1)
+		if len(data) > skill.MaxFileBytes || err != nil {
+			return data, err
+		}
+		return bytes.Clone(data[:skill.Head(data)]), nil
+	})
 }
 
 func (r *reader) realPath(name string) (string, error) {

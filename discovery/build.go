@@ -22,6 +22,7 @@ import (
 // rather than a link's; and the first skill of a name shadows the others.
 func Build(p Policy, listings ...*Listing) *Catalog {
 	b := builder{policy: p}
+	b.two = len(slices.DeleteFunc(slices.Clone(listings), func(l *Listing) bool { return l == nil })) > 1
 	for machine, l := range listings {
 		if l != nil {
 			b.add(machine, l)
@@ -44,10 +45,14 @@ func Build(p Policy, listings ...*Listing) *Catalog {
 // builder is a catalog in the making.
 type builder struct {
 	policy     Policy
+	two        bool         // there are two machines
 	candidates []*candidate // what may still become a skill
 	early      []rooted     // about collections as a whole
 	catalog    Catalog
 }
+
+// noRoot is the root of what is about the working directory: it comes first.
+const noRoot = -1
 
 // rooted is a diagnostic and the root it is about.
 type rooted struct {
@@ -75,7 +80,7 @@ type place struct {
 
 func (b *builder) add(machine int, l *Listing) {
 	if l.Problem != "" {
-		b.early = append(b.early, rooted{-1, b.diagnose(l.Problem, l.Dir, "")})
+		b.early = append(b.early, rooted{noRoot, b.diagnose(noRoot, l.Problem, l.Dir, "")})
 	}
 	collections := slices.Clone(l.Collections)
 	slices.SortStableFunc(collections, func(x, y Collection) int { return cmp.Compare(x.Root, y.Root) })
@@ -100,11 +105,11 @@ func (b *builder) add(machine int, l *Listing) {
 
 func (b *builder) addCollection(c *Collection, machine int, root RootPolicy, untrusted bool) {
 	if c.Problem != "" {
-		b.early = append(b.early, rooted{c.Root, b.diagnose(c.Problem, c.Path, "")})
+		b.early = append(b.early, rooted{c.Root, b.diagnose(c.Root, c.Problem, c.Path, "")})
 	}
 	if c.More {
 		limit := max(root.Entries, 1)
-		b.early = append(b.early, rooted{c.Root, b.diagnose(TooManyEntries, c.Path,
+		b.early = append(b.early, rooted{c.Root, b.diagnose(c.Root, TooManyEntries, c.Path,
 			fmt.Sprintf("more than %d entries; those past the first %d are not looked at", limit, limit))})
 	}
 	entries := slices.Clone(c.Entries)
@@ -137,9 +142,9 @@ func (b *builder) refuseLinks() {
 	b.keep(func(c *candidate) bool {
 		switch {
 		case c.Link:
-			b.tell(LinkRefused, c.path, "the skill's directory is a link, and this profile follows none")
+			b.tell(c.root, LinkRefused, c.path, "the skill's directory is a link, and this profile follows none")
 		case c.FileLink:
-			b.tell(LinkRefused, c.file(), "SKILL.md is a link, and this profile follows none")
+			b.tell(c.root, LinkRefused, c.file(), "SKILL.md is a link, and this profile follows none")
 		}
 		return !c.Link && !c.FileLink
 	})
@@ -163,7 +168,7 @@ func (b *builder) dropTwice() {
 		}
 		kept := first[c.place()]
 		if kept != c {
-			b.tell(LinkedTwice, c.path, fmt.Sprintf("this is the same directory as %s, which is listed", display.Quote(kept.path)))
+			b.tell(c.root, LinkedTwice, c.path, fmt.Sprintf("this is the same directory as %s, which is listed", display.Quote(kept.path)))
 		}
 		return kept == c
 	})
@@ -183,7 +188,7 @@ func (b *builder) parse() {
 	})
 	for i, c := range b.candidates {
 		if c.Problem != "" {
-			b.tell(c.Problem, c.trouble(), "")
+			b.tell(c.root, c.Problem, c.trouble(), "")
 			continue
 		}
 		parsed, problems := results[i].skill, results[i].problems
@@ -207,7 +212,9 @@ func (b *builder) judge(c *candidate, problems []skill.Problem) []Diagnostic {
 	var found []Diagnostic
 	for _, p := range problems {
 		if severity := b.policy.SkillSeverities.Of(p.Code); severity != skill.Ignore {
-			found = append(found, Diagnostic{severity, string(p.Code), c.file(), p.Line, p.Message, p.Hint})
+			found = append(found, Diagnostic{
+				Severity: severity, Code: string(p.Code), Machine: b.machine(c.root), Path: c.file(), Line: p.Line, Message: p.Message, Hint: p.Hint,
+			})
 		}
 	}
 	b.catalog.Diagnostics = append(b.catalog.Diagnostics, found...)
@@ -217,7 +224,7 @@ func (b *builder) judge(c *candidate, problems []skill.Problem) []Diagnostic {
 // resolve finds the visible skill of each name.
 func (b *builder) resolve() {
 	winners := make(map[string]*Skill)
-	over, overAt := 0, ""
+	over, first := 0, Skill{}
 	skills := b.catalog.Skills[:0]
 	for _, s := range b.catalog.Skills {
 		if s.State == Untrusted {
@@ -227,13 +234,13 @@ func (b *builder) resolve() {
 		winner := winners[s.Name]
 		if winner == nil && b.policy.Skills > 0 && len(winners) >= b.policy.Skills {
 			if over++; over == 1 {
-				overAt = s.Path
+				first = s
 			}
 			continue
 		}
 		if winner != nil {
 			s.State, s.ShadowedBy = Shadowed, winner.Path
-			b.tell(DuplicateName, s.Path, fmt.Sprintf("the name %s is taken by %s, which comes first",
+			b.tell(s.Root, DuplicateName, s.Path, fmt.Sprintf("the name %s is taken by %s, which comes first",
 				display.Quote(s.Name), display.Quote(winner.Path)))
 		} else {
 			winners[s.Name] = &s
@@ -242,7 +249,7 @@ func (b *builder) resolve() {
 	}
 	b.catalog.Skills = skills
 	if over > 0 {
-		b.tell(TooManySkills, overAt, fmt.Sprintf("more than %d skills; this and others, %d in all, are left out", b.policy.Skills, over))
+		b.tell(first.Root, TooManySkills, first.Path, fmt.Sprintf("more than %d skills; this and others, %d in all, are left out", b.policy.Skills, over))
 	}
 }
 
@@ -274,7 +281,7 @@ func (b *builder) findNested() {
 	}
 	for _, c := range b.candidates {
 		if held := inner[at{c.machine, c.Real}]; held != "" && c.Problem == "" {
-			b.tell(NestedSkills, c.path, "the skill's directory holds "+held)
+			b.tell(c.root, NestedSkills, c.path, "the skill's directory holds "+held)
 		}
 	}
 }
@@ -311,20 +318,33 @@ func (c *candidate) trouble() string {
 	return c.file()
 }
 
-// tell adds a diagnostic, unless the profile ignores its kind.
-func (b *builder) tell(code Code, path, message string) {
-	if d := b.diagnose(code, path, message); d.Severity != skill.Ignore {
+// tell adds a diagnostic about a root, unless the profile ignores its kind.
+func (b *builder) tell(root int, code Code, path, message string) {
+	if d := b.diagnose(root, code, path, message); d.Severity != skill.Ignore {
 		b.catalog.Diagnostics = append(b.catalog.Diagnostics, d)
 	}
 }
 
 // diagnose makes a diagnostic; without a message it has that of the code.
-func (b *builder) diagnose(code Code, path, message string) Diagnostic {
+func (b *builder) diagnose(root int, code Code, path, message string) Diagnostic {
 	if message == "" {
 		info, _ := lookup(code)
 		message = cmp.Or(info.Meaning, "it cannot be read")
 	}
-	return Diagnostic{Severity: b.policy.Severities.Of(code), Code: string(code), Path: path, Message: message, Hint: hint(code)}
+	return Diagnostic{
+		Severity: b.policy.Severities.Of(code), Code: string(code), Machine: b.machine(root), Path: path, Message: message, Hint: hint(code),
+	}
+}
+
+// machine names the machine that a root is on, where that can be in doubt.
+func (b *builder) machine(root int) string {
+	switch {
+	case !b.two:
+		return ""
+	case root != noRoot && b.policy.Roots[root].OnHost:
+		return OnHost
+	}
+	return InEnvironment
 }
 
 // hint says what mends a problem of discovery's own.

@@ -403,3 +403,48 @@ func checkCatalog(t *testing.T, p Policy, listings []*Listing, c *Catalog) {
 		}
 	}
 }
+
+func TestDiagnosticsSayWhichMachineTheyAreAboutWhereThereAreTwo(t *testing.T) {
+	p := policy(true)
+	p.Skills, p.NoLinks = 1, true
+	p.Severities = Severities{DuplicateName: skill.Warning, LinkedTwice: skill.Warning}
+	trouble := func(root int, dir string) Collection {
+		c := coll(root, dir, "same", "same-again", "over", "broken", "shut", "link")
+		c.More = true
+		c.Entries[1] = Entry{Name: "same-again", Real: dir + "/same-again", Head: []byte(front("same", "d"))}
+		c.Entries[3].Head = nil
+		c.Entries[4] = Entry{Name: "shut", Real: dir + "/shut", Problem: Unreadable}
+		c.Entries[5].Link = true
+		c.Entries = append(c.Entries, Entry{Name: "twin", Real: dir + "/same", Head: []byte(front("same", "d"))}, entry(dir+"/same", "inner"))
+		return c
+	}
+	host := &Listing{Home: "/h", Collections: []Collection{trouble(1, "/h/.config"), {Root: 1, Path: "/h/file", Problem: NotDirectory}}}
+	there := &Listing{Home: "/h", Dir: "/t/gone", Problem: NoDirectory, Collections: []Collection{trouble(2, "/t/skills")}}
+	both := Build(p, host, there)
+	codes := make(map[string]map[string]bool)
+	for _, d := range both.Diagnostics {
+		want := InEnvironment
+		if strings.HasPrefix(d.Path, "/h/") {
+			want = OnHost
+		}
+		if d.Machine != want {
+			t.Errorf("%+v is not said to be of the %s", d, want)
+		}
+		if codes[d.Machine] == nil {
+			codes[d.Machine] = make(map[string]bool)
+		}
+		codes[d.Machine][d.Code] = true
+	}
+	for _, code := range []Code{NotDirectory, NoDirectory, Unreadable, LinkRefused, DuplicateName, LinkedTwice, TooManyEntries, TooManySkills, NestedSkills, Code(skill.NoFrontmatter)} {
+		if !codes[OnHost][string(code)] && !codes[InEnvironment][string(code)] {
+			t.Errorf("there was no %s to tell of", code)
+		}
+	}
+	for _, c := range []*Catalog{Build(p, host), Build(p, nil, host), Build(p, there, nil)} {
+		for _, d := range c.Diagnostics {
+			if d.Machine != "" {
+				t.Errorf("of one machine, %+v", d)
+			}
+		}
+	}
+}

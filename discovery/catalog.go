@@ -56,14 +56,21 @@ type Skill struct {
 	Warnings    []Diagnostic
 }
 
+// The machines of a conversation that does not run on the host.
+const (
+	OnHost        = "host"
+	InEnvironment = "environment"
+)
+
 // Diagnostic is one thing that a person should know.
 type Diagnostic struct {
 	Severity skill.Severity `json:"severity"`
-	Code     string         `json:"code"`           // a Code or a skill.Code
-	Path     string         `json:"path"`           // what it is about: an absolute path, not quoted
-	Line     int            `json:"line,omitempty"` // of a SKILL.md; 0 for none
-	Message  string         `json:"message"`        // what is wrong, on one line that can be shown
-	Hint     string         `json:"hint,omitempty"` // what mends it; "" when the message says it all
+	Code     string         `json:"code"`              // a Code or a skill.Code
+	Machine  string         `json:"machine,omitempty"` // where Path is, OnHost or InEnvironment; "" where there is one machine
+	Path     string         `json:"path"`              // what it is about: an absolute path, not quoted
+	Line     int            `json:"line,omitempty"`    // of a SKILL.md; 0 for none
+	Message  string         `json:"message"`           // what is wrong, on one line that can be shown
+	Hint     string         `json:"hint,omitempty"`    // what mends it; "" when the message says it all
 }
 
 // Visible returns the visible skill of a name, nil where there is none.

@@ -1,11 +1,11 @@
 package discovery
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/punnet/punnet/skill"
@@ -40,43 +40,52 @@ func below(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" 
 // entries looks at all entries and reads their files. Memory is bounded by MaxListing and what is in
 // flight: what is past the bound, in the order of the jobs, loses its Head.
 func (r *reader) entries(jobs []*job) {
-	const questions = 3
-	each(len(jobs)*questions, r.atOnce(questionsAtOnce), func(i int) {
-		switch j := jobs[i/questions]; i % questions {
-		case 0:
-			j.file.info, j.file.err = r.lstat(below(j.path(), skill.FileName))
-		case 1:
-			j.other.info, j.other.err = r.lstat(below(j.path(), misname))
-		case 2:
-			if j.target.path = j.path(); j.Link {
-				j.target.path, j.target.err = r.realPath(j.path())
+	if r.far {
+		each(len(jobs)*questions, questionsAtOnce, func(i int) { r.question(jobs[i/questions], i%questions) })
+	}
+	var full atomic.Bool
+	var mu sync.Mutex
+	moved := sync.NewCond(&mu)
+	settled := make([]bool, len(jobs))
+	next, total := 0, 0 // the first job that is not settled, and the bytes of those before it
+	each(len(jobs), r.atOnce(filesAtOnce), func(i int) {
+		mu.Lock()
+		for i >= next+filesAtOnce {
+			moved.Wait()
+		}
+		mu.Unlock()
+		if !r.far {
+			for q := range questions {
+				r.question(jobs[i], q)
 			}
 		}
+		r.settle(jobs[i], &full)
+		mu.Lock()
+		defer mu.Unlock()
+		for settled[i] = true; next < len(jobs) && settled[next]; next++ {
+			j := jobs[next]
+			if total += len(j.Name) + len(j.Real) + len(j.Head); total > MaxListing {
+				full.Store(true)
+				j.Entry = Entry{Name: j.Name, Link: j.Link, Problem: ListingFull}
+			}
+			moved.Broadcast()
+		}
 	})
-	var full atomic.Bool
-	slots := make(chan struct{}, r.atOnce(filesAtOnce))
-	done := make([]chan struct{}, len(jobs))
-	for i := range done {
-		done[i] = make(chan struct{})
-	}
-	go func() {
-		for i, j := range jobs {
-			slots <- struct{}{}
-			go func() {
-				defer close(done[i])
-				r.settle(j, &full)
-			}()
+}
+
+// questions is how many there are about each entry, none of which needs the answer to another.
+const questions = 3
+
+func (r *reader) question(j *job, number int) {
+	switch number {
+	case 0:
+		j.file.info, j.file.err = r.lstat(below(j.path(), skill.FileName))
+	case 1:
+		j.other.info, j.other.err = r.lstat(below(j.path(), misname))
+	case 2:
+		if j.target.path = j.path(); j.Link {
+			j.target.path, j.target.err = r.realPath(j.path())
 		}
-	}()
-	total := 0
-	for i, j := range jobs {
-		<-done[i]
-		total += len(j.Name) + len(j.Real) + len(j.Head)
-		if total > MaxListing {
-			full.Store(true)
-			j.Entry = Entry{Name: j.Name, Link: j.Link, Problem: ListingFull}
-		}
-		<-slots
 	}
 }
 
@@ -91,7 +100,7 @@ func (r *reader) settle(j *job, full *atomic.Bool) {
 	case j.file.err == nil && j.target.err != nil:
 		j.Real, j.Problem = "", Unreadable
 	case j.file.err == nil:
-		r.readHead(j, full)
+		r.read(j, full)
 	case !absent(j.file.err):
 		j.Problem = Unreadable
 	case j.other.err == nil:
@@ -111,11 +120,11 @@ func (r *reader) settle(j *job, full *atomic.Bool) {
 // is believed.
 func (r *reader) hasExactly(dir, name string) bool {
 	infos, err := r.readDir(dir)
-	return err != nil || slices.ContainsFunc(infos, func(i fs.FileInfo) bool { return i.Name() == name })
+	return err != nil || slices.ContainsFunc(infos, func(i fs.DirEntry) bool { return i.Name() == name })
 }
 
-// readHead reads the file of an entry that has one.
-func (r *reader) readHead(j *job, full *atomic.Bool) {
+// read reads the file of an entry that has one.
+func (r *reader) read(j *job, full *atomic.Bool) {
 	name, info := below(j.Real, skill.FileName), j.file.info
 	j.Size = info.Size()
 	if j.FileLink = info.Mode()&fs.ModeSymlink != 0; j.FileLink {
@@ -144,15 +153,15 @@ func (r *reader) readHead(j *job, full *atomic.Bool) {
 	case full.Load():
 		return // which the bound will say
 	}
-	data, err := r.readFile(name, skill.MaxFileBytes+1)
+	head, err := r.readHead(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		j.none = true // removed since it was seen
 	case err != nil:
 		j.Problem = Unreadable
-	case len(data) > skill.MaxFileBytes:
+	case len(head) > skill.MaxFileBytes:
 		j.Problem = TooLarge
 	default:
-		j.Head = bytes.Clone(data[:skill.Head(data)])
+		j.Head = head
 	}
 }

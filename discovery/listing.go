@@ -18,10 +18,13 @@ const (
 	MaxAncestors = 64
 )
 
+// Home is the home directory of the account, whose path the machine alone knows.
+const Home = "~"
+
 // Query is what one machine is asked.
 type Query struct {
-	// Dir is the working directory, an absolute path; "" for none, which roots relative to it then
-	// do without.
+	// Dir is the working directory: an absolute path, or Home for the account's home directory; "" for
+	// none, which roots relative to it then do without.
 	Dir string
 	// Roots are the places to look at, in order of precedence.
 	Roots []Root
@@ -45,7 +48,7 @@ type Root struct {
 // Listing is what a machine says of its collections.
 type Listing struct {
 	Home       string // the account's home directory
-	Dir        string // the real path of the working directory, as asked where there is none; "" for none asked about
+	Dir        string // the real path of the working directory, as asked where there is none (Home's path for Home); "" for none asked about
 	Repository string // the real path of the repository's root, "" outside of one
 	// Collections are those that are there, in the order of Query.Roots; for a Root that walks, the
 	// nearest first.

@@ -35,13 +35,13 @@ type FS interface {
 //
 // Everything that can be asked at the same time is, so that over SFTP it takes a few round trips for
 // any number of skills: one for where the collections may be, one for which are there, three for
-// their entries, one for what these hold, and two for the files. A link as the working directory or a
-// collection costs one more, a link as a SKILL.md two. At most filesAtOnce files are in flight, a
+// their entries, one for what these hold, and two for the files. Home or a link as the working
+// directory, or a link as a collection, costs one more, a link as a SKILL.md two. At most filesAtOnce files are in flight, a
 // handle of the server for each; more of them take more round trips.
 //
 // Nothing is opened that was not seen to be a directory or a regular file.
 func Read(ctx context.Context, files FS, q Query) (*Listing, error) {
-	r := &reader{ctx: ctx, fs: files}
+	r := newReader(ctx, files)
 	l := &Listing{}
 	r.where(q, l)
 	at := places(q, l)
@@ -50,7 +50,7 @@ func Read(ctx context.Context, files FS, q Query) (*Listing, error) {
 	each(len(at), r.atOnce(collectionsAtOnce), func(i int) {
 		collections[i], jobs[i] = r.collection(at[i])
 	})
-	r.entries(slices.Concat(jobs...))
+	r.entries(shared(collections, jobs))
 	for i, c := range collections {
 		if c == nil {
 			continue
@@ -62,10 +62,44 @@ func Read(ctx context.Context, files FS, q Query) (*Listing, error) {
 		}
 		l.Collections = append(l.Collections, *c)
 	}
+	l.bound()
 	if err := r.alive(); err != nil {
 		return nil, fmt.Errorf("reading the skill collections: %w", err)
 	}
 	return l, nil
+}
+
+// shared returns the jobs there are to do. A directory that is two collections, as the home directory's
+// is that of a project there too, is one to read: its second collection gets the jobs of the first.
+func shared(collections []*Collection, jobs [][]*job) []*job {
+	first := make(map[string]int)
+	var all []*job
+	for i, c := range collections {
+		if c == nil {
+			continue
+		}
+		k, again := first[c.Real]
+		if again && slices.EqualFunc(jobs[k], jobs[i], func(x, y *job) bool { return x.Name == y.Name && x.Link == y.Link }) {
+			jobs[i] = jobs[k]
+			continue
+		}
+		first[c.Real] = i
+		all = append(all, jobs[i]...)
+	}
+	return all
+}
+
+// bound holds the listing to MaxListing, each collection for itself.
+func (l *Listing) bound() {
+	total := 0
+	for i := range l.Collections {
+		for k := range l.Collections[i].Entries {
+			e := &l.Collections[i].Entries[k]
+			if total += len(e.Name) + len(e.Real) + len(e.Head); total > MaxListing {
+				*e = Entry{Name: e.Name, Link: e.Link, Problem: ListingFull}
+			}
+		}
+	}
 }
 
 // where finds the directories that places depend on.
@@ -74,14 +108,22 @@ func (r *reader) where(q Query, l *Listing) {
 	if q.Dir != "" {
 		dir = path.Clean(q.Dir)
 	}
+	home := func() {
+		asked := time.Now()
+		l.Home, _ = r.realPath(".")
+		r.far = r.near == nil && time.Since(asked) > soon
+	}
+	if dir == Home {
+		if home(); l.Home == "" {
+			l.Dir, l.Problem = dir, NoDirectory
+			return
+		}
+		dir, home = l.Home, func() {}
+	}
 	var found found
 	var at repository
 	together(
-		func() {
-			asked := time.Now()
-			l.Home, _ = r.realPath(".")
-			r.far = time.Since(asked) > soon
-		},
+		home,
 		func() {
 			if dir != "" {
 				found = r.find(dir)
@@ -193,7 +235,7 @@ func (r *reader) collection(at lookAt) (*Collection, []*job) {
 		c.Problem = NotDirectory
 		return c, nil
 	}
-	var infos []fs.FileInfo
+	var infos []fs.DirEntry
 	var err, entering error
 	together(
 		func() { infos, err = r.readDir(c.Real) },
@@ -204,13 +246,13 @@ func (r *reader) collection(at lookAt) (*Collection, []*job) {
 		c.Problem = Unreadable
 		return c, nil
 	}
-	slices.SortFunc(infos, func(x, y fs.FileInfo) int { return cmp.Compare(x.Name(), y.Name()) })
+	slices.SortFunc(infos, func(x, y fs.DirEntry) int { return cmp.Compare(x.Name(), y.Name()) })
 	if c.More = err != nil || len(infos) > at.Entries; c.More {
 		infos = infos[:min(len(infos), at.Entries)]
 	}
 	var jobs []*job
 	for _, info := range infos {
-		link := info.Mode()&fs.ModeSymlink != 0
+		link := info.Type()&fs.ModeSymlink != 0
 		if (link || info.IsDir()) && isName(info.Name()) && len(info.Name()) <= maxNameBytes {
 			// A copy, since a name can hold on to the whole answer that it came with.
 			name := strings.Clone(info.Name())

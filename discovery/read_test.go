@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -59,6 +60,19 @@ func TestWorkingDirectoryBehindALinkIsWhereItReallyIs(t *testing.T) {
 	must(t, os.MkdirAll(home+"/repo/sub", 0o755))
 	link(t, "repo/sub", home+"/here")
 	wantStory(t, read(t, fs, Query{Dir: home + "/here/.", Roots: []Root{project}}), "dir ~/repo/sub repo ~/repo\n7 ~/repo/.agents/skills\n  \"s\"\n")
+}
+
+func TestHomeIsAWorkingDirectoryByAWordOfItsOwn(t *testing.T) {
+	local, home := here(t)
+	put(t, home+"/.agents/skills/s")
+	put(t, home+"/~/.agents/skills/another")
+	q := Query{Dir: Home, Roots: []Root{project}}
+	wantStory(t, read(t, local, q), "dir ~ repo\n7 ~/.agents/skills\n  \"s\"\n")
+	homeless := oddFS{FS: local, realPath: func(string) (string, error) { return "", fs.ErrPermission }}
+	l := read(t, homeless, q)
+	if l.Dir != Home || l.Problem != NoDirectory || len(l.Collections) > 0 {
+		t.Errorf("without a home it is %+v", l)
+	}
 }
 
 func TestWorkingDirectoryThatIsNoneIsSaidAndTheRestIsRead(t *testing.T) {
@@ -250,6 +264,14 @@ type oddFS struct {
 	lstat    func(name string) (fs.FileInfo, error)
 	readDir  func(name string, max int) ([]fs.FileInfo, error)
 	readFile func(name string, max int64) ([]byte, error)
+	realPath func(name string) (string, error)
+}
+
+func (o oddFS) RealPath(name string) (string, error) {
+	if o.realPath != nil {
+		return o.realPath(name)
+	}
+	return o.FS.RealPath(name)
 }
 
 func (o oddFS) Lstat(name string) (fs.FileInfo, error) {
@@ -423,11 +445,19 @@ func TestRoundTripsDoNotGrowWithTheSkills(t *testing.T) {
 	q.Dir, q.Roots = dir, append(q.Roots, project)
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowFS{FS: local}
-		start := time.Now()
-		l, err := Read(t.Context(), slow, q)
-		must(t, err)
-		if trips := int(time.Since(start).Seconds()); trips != 8 {
-			t.Errorf("%d round trips", trips)
+		trips := func() (*Listing, int) {
+			start := time.Now()
+			l, err := Read(t.Context(), slow, q)
+			must(t, err)
+			return l, int(time.Since(start).Seconds())
+		}
+		l, n := trips()
+		if n != 8 {
+			t.Errorf("%d round trips", n)
+		}
+		q.Dir = Home
+		if _, n := trips(); n != 9 {
+			t.Errorf("%d round trips with the home directory", n)
 		}
 		if n := len(l.Collections[0].Entries); n != 130 {
 			t.Errorf("%d entries", n)
@@ -436,4 +466,54 @@ func TestRoundTripsDoNotGrowWithTheSkills(t *testing.T) {
 			t.Errorf("%d handles at once", slow.most)
 		}
 	})
+}
+
+func TestDirectoryThatIsTwoCollectionsIsReadOnce(t *testing.T) {
+	local, home := here(t)
+	put(t, home+"/.agents/skills/a")
+	put(t, home+"/.agents/skills/b")
+	var reads atomic.Int64
+	counting := oddFS{FS: local, readFile: func(name string, max int64) ([]byte, error) {
+		reads.Add(1)
+		return local.ReadFile(name, max)
+	}}
+	q := user(9)
+	q.Dir, q.Roots = home, append(q.Roots, project, Root{ID: 8, Path: ".agents/skills", Entries: 1})
+	wantStory(t, read(t, counting, q), `dir ~ repo
+0 ~/.agents/skills
+  "a"
+  "b"
+7 ~/.agents/skills
+  "a"
+  "b"
+8 ~/.agents/skills more
+  "a"
+`)
+	if n := reads.Load(); n != 3 {
+		t.Errorf("%d files were read", n)
+	}
+}
+
+// The start of a file is all that is read of it here, and all that is needed.
+func TestHeadIsTheSameHoweverMuchIsReadAtFirst(t *testing.T) {
+	local, home := here(t)
+	c := home + "/.agents/skills/s"
+	long := func(n int) string { return strings.Repeat("#", n-len("---\n---\n")-1) + "\n" }
+	for name, text := range map[string]string{
+		"empty": "", "short": front("s", "d") + "body", "no front": strings.Repeat("a", 3*headBytes) + "\nb",
+		"unclosed":           "---\n" + strings.Repeat("a: b\n", headBytes),
+		"closed just before": "---\n" + long(headBytes-1) + "---\nbody",
+		"closed at":          "---\n" + long(headBytes) + "---\nbody",
+		"closed no more":     "---\n" + long(headBytes) + "---\n",
+		"closed just after":  "---\n" + long(headBytes+1) + "---\nbody",
+		"no fence, cut":      "---\n" + long(headBytes+1) + "---x\nname: s\n---\nbody",
+		"fence cut in two":   "---\n" + long(headBytes+2) + "---\nbody",
+	} {
+		write(t, c+"/SKILL.md", text)
+		want := read(t, oddFS{FS: local}, user(9)).Collections[0].Entries[0]
+		got := read(t, local, user(9)).Collections[0].Entries[0]
+		if !reflect.DeepEqual(got, want) || string(got.Head) != text[:skill.Head([]byte(text))] {
+			t.Errorf("%s: %d bytes of head, not %d", name, len(got.Head), len(want.Head))
+		}
+	}
 }

@@ -30,7 +30,7 @@ func wrong(err error, path ...string) error { return &wrongError{path, err} }
 // of what should have it.
 func withLine(n *yaml.Node, err error) error {
 	w, ok := errors.AsType[*wrongError](err)
-	if !ok || n.Kind != yaml.DocumentNode {
+	if !ok || n == nil || n.Kind != yaml.DocumentNode {
 		return err
 	}
 	n = n.Content[0]

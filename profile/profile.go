@@ -14,7 +14,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,7 +97,7 @@ func Load(name string) (*Profile, error) {
 		if err != nil {
 			return nil, fmt.Errorf("profile %s: %w", name, err)
 		}
-		return Parse(data)
+		return decode(data, nil) // its shape is our own
 	}
 	if ext := filepath.Ext(name); !strings.ContainsAny(name, `/\`) && ext != ".yaml" && ext != ".yml" {
 		return nil, fmt.Errorf("no profile %s: it is one of %s, or a YAML file", display.Quote(name), strings.Join(Builtin(), ", "))
@@ -165,6 +164,11 @@ func Parse(data []byte) (*Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
 	}
+	return decode(data, node)
+}
+
+// decode reads a profile's file whose shape is settled. node is the same, for the lines of what is wrong.
+func decode(data []byte, node *yaml.Node) (*Profile, error) {
 	var d document
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
@@ -187,7 +191,7 @@ func (d *document) profile() (*Profile, error) {
 		return nil, wrong(errors.New("name is missing"), "name")
 	case len(d.Store) == 0:
 		return nil, wrong(errors.New("store is missing: where bundles are kept on this machine"), "store")
-	case !cachePath.MatchString(d.Cache) || !fs.ValidPath(d.Cache):
+	case !isCachePath(d.Cache):
 		return nil, wrong(fmt.Errorf("cache %q is not a relative path of letters, digits, . _ - and single slashes", d.Cache), "cache")
 	}
 	if err := checkPlaces(d.Store); err != nil {
@@ -277,7 +281,7 @@ func (t Tools) check() error {
 		if name == "" {
 			continue
 		}
-		if !toolName.MatchString(name) || taken[name] {
+		if !isToolName(name) || taken[name] {
 			return wrong(fmt.Errorf("tools: %s: %q is no name of up to 64 letters, digits, _ and - that starts with a letter, or it is there twice", key, name), "tools", key)
 		}
 		taken[name] = true
@@ -285,8 +289,18 @@ func (t Tools) check() error {
 	return nil
 }
 
-// toolName holds a tool's name to what model interfaces take.
-var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+// isToolName holds a tool's name to what model interfaces take.
+func isToolName(s string) bool {
+	letter := func(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+	return s != "" && len(s) <= 64 && letter(s[0]) && hasOnly(s, "_-")
+}
 
-// cachePath holds a cache's place to what needs no quoting in any shell.
-var cachePath = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
+// isCachePath holds a cache's place to what needs no quoting in any shell.
+func isCachePath(s string) bool { return fs.ValidPath(s) && hasOnly(s, "._-/") }
+
+// hasOnly reports whether s is of letters, digits and others.
+func hasOnly(s, others string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return (r|0x20 < 'a' || 'z' < r|0x20) && (r < '0' || '9' < r) && !strings.ContainsRune(others, r)
+	})
+}

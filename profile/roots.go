@@ -125,7 +125,7 @@ func (p *Profile) HostQuery(getenv func(string) string) (discovery.Query, error)
 }
 
 // EnvironmentQuery asks the machine that a conversation runs on. dir is its working directory there,
-// an absolute path, or "" for none.
+// an absolute path, discovery.Home, or "" for none.
 func (p *Profile) EnvironmentQuery(dir string) discovery.Query {
 	q, _ := p.query(nil, dir, Environment)
 	return q

@@ -86,7 +86,7 @@ func collectionsLine(nonce string, all bool, q discovery.Query) (string, error) 
 		whole = "1"
 	}
 	words := []string{whole, pathWord(q.Dir)}
-	windows := q.Dir != "" && !path.IsAbs(q.Dir)
+	windows := q.Dir != "" && q.Dir != discovery.Home && !path.IsAbs(q.Dir)
 	for _, r := range q.Roots {
 		kind := rootKind(r)
 		p := r.Path

@@ -205,10 +205,13 @@ func oneOf(code discovery.Code, codes ...discovery.Code) bool { return slices.Co
 
 // noDir says why there is no working directory.
 func (r *collectionsReply) noDir(code discovery.Code) bool {
-	if r.query.Dir == "" || !r.beforeCollections() {
+	if r.query.Dir == "" || r.listing.Home == "" || !r.beforeCollections() {
 		return false
 	}
 	r.listing.Dir, r.listing.Problem = r.query.Dir, code
+	if r.query.Dir == discovery.Home {
+		r.listing.Dir = r.listing.Home
+	}
 	return oneOf(code, discovery.NoDirectory, discovery.Unreadable)
 }
 

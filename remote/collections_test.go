@@ -315,6 +315,8 @@ func TestEveryShellAndUserlandAndAwkListsTheSame(t *testing.T) {
 	want := localListing(t, home, q)
 	nowhere := discovery.Query{Roots: []discovery.Root{{Path: "~/many", Entries: 20}, {Path: ".agents/skills", Entries: 9}}}
 	wantNowhere := localListing(t, home, nowhere)
+	atHome := discovery.Query{Dir: discovery.Home, Roots: []discovery.Root{{Path: "many", Walk: true, Entries: 20}}}
+	wantAtHome := localListing(t, home, atHome)
 	gnu := func(t testing.TB) userland { return newUserland(t).link() }
 	with := func(name string) func(testing.TB) userland {
 		return func(t testing.TB) userland {
@@ -354,7 +356,36 @@ func TestEveryShellAndUserlandAndAwkListsTheSame(t *testing.T) {
 			conn.env["PATH"] = c.land(t).dir
 			sameListing(t, listCollections(t, conn, Options{}, q), want)
 			sameListing(t, listCollections(t, conn, Options{}, nowhere), wantNowhere)
+			sameListing(t, listCollections(t, conn, Options{}, atHome), wantAtHome)
 		})
+	}
+}
+
+func TestHomeIsAskedAboutAsAWorkingDirectoryByBothWays(t *testing.T) {
+	onSFTPTargets(t, func(t *testing.T, s *sftpTarget) {
+		plainSkills(t, s.home)
+		w := skillTree{t, s.home}
+		w.dir("repo/~/skills/no-home")
+		q := discovery.Query{Dir: discovery.Home, Roots: []discovery.Root{
+			{ID: 3, Path: "repo/.agents/skills", Walk: true, Entries: 100}, {ID: 1, Path: "~/repo/.agents/skills", Entries: 100},
+		}}
+		for _, repository := range []string{"", s.home} {
+			if repository != "" {
+				w.dir(".git")
+			}
+			want := localListing(t, s.home, q)
+			if want.Dir != want.Home || len(want.Collections) != 2 || want.Repository != repository {
+				t.Fatalf("here it is %q in %q with %d collections", want.Dir, want.Repository, len(want.Collections))
+			}
+			sameListing(t, listCollections(t, s.conn, Options{}, q), want)
+			sameListing(t, listCollections(t, s.conn, Options{NoExec: true}, q), want)
+		}
+	})
+	conn, home := newShellConn(t)
+	conn.env["HOME"] = home + "/gone"
+	l := listCollections(t, conn, Options{}, discovery.Query{Dir: discovery.Home})
+	if l.Dir != home+"/gone" || l.Problem != discovery.NoDirectory {
+		t.Errorf("a home that is not there is said to be %q, %q", l.Dir, l.Problem)
 	}
 }
 

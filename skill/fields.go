@@ -153,6 +153,9 @@ func (r *reader) description(e entry) string {
 // ends and tabs are part of ordinary YAML text.
 func firstHidden(text string) (rune, bool) {
 	for _, r := range text {
+		if ' ' <= r && r <= '~' {
+			continue
+		}
 		if r != '\n' && r != '\r' && r != '\t' && display.Hidden(r) {
 			return r, true
 		}

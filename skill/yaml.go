@@ -15,6 +15,14 @@ import (
 // line of the file. The mapping is nil when the text holds none, and one of the problems then says
 // why; an empty frontmatter is an empty mapping.
 func decode(text []byte) (*yaml.Node, []Problem) {
+	if root := readPlain(text); root != nil {
+		return root, nil
+	}
+	return decodeYAML(text)
+}
+
+// decodeYAML is decode for text of any kind.
+func decodeYAML(text []byte) (*yaml.Node, []Problem) {
 	text = bytes.TrimPrefix(text, []byte(byteOrderMark)) // the YAML reader would skip it uncounted
 	if p := prescan(text); p != nil {
 		return nil, []Problem{*p}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,8 +59,12 @@ func (a *app) build(policy discovery.Policy, qerr error, listings ...*discovery.
 	c := discovery.Build(policy, listings...)
 	if qerr != nil {
 		file, _ := a.profile.EnabledFile(a.env)
+		machine := ""
+		if len(listings) > 1 {
+			machine = discovery.OnHost
+		}
 		c.Diagnostics = append([]diagnostic{{
-			Severity: skill.Error, Code: string(discovery.Unreadable), Path: file,
+			Severity: skill.Error, Code: string(discovery.Unreadable), Machine: machine, Path: file,
 			Message: "the file of enabled roots cannot be used: " + display.Quote(named(qerr).Error()),
 			Hint:    mendEnabled,
 		}}, c.Diagnostics...)
@@ -109,11 +114,7 @@ func (a *app) readThere(ctx context.Context, ask catalogAsk) (*discovery.Listing
 		}
 		defer r.conn.Close()
 	}
-	listing, err := r.cache.Collections(ctx, a.profile.EnvironmentQuery(ask.dir))
-	if err != nil || ask.dir != "" || listing.Home == "" {
-		return listing, err
-	}
-	return r.cache.Collections(ctx, a.profile.EnvironmentQuery(listing.Home))
+	return r.cache.Collections(ctx, a.profile.EnvironmentQuery(cmp.Or(ask.dir, discovery.Home)))
 }
 
 // names returns what SKILL names mean here: this machine's catalog in the working directory, as

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func (a *app) list(ctx context.Context, target string, flags listFlags) error {
 		a.printJSON(listOf(c, flags.all))
 		return nil
 	}
-	a.showList(c, flags.all)
+	a.showList(c, target, flags.all)
 	return nil
 }
 
@@ -132,15 +133,15 @@ func listOf(c *discovery.Catalog, all bool) listJSON {
 	return out
 }
 
-// showList prints a catalog for people: skills on standard output, problems and counts below.
-func (a *app) showList(c *discovery.Catalog, all bool) {
+// showList prints the catalog of a conversation on target for people: skills on standard output, problems and counts below.
+func (a *app) showList(c *discovery.Catalog, target string, all bool) {
 	rows := [][3]string{{"NAME", "SOURCE", "DESCRIPTION"}}
 	count := map[discovery.State]int{}
 	for _, s := range c.Skills {
 		if count[s.State]++; s.State != discovery.Visible && !all {
 			continue
 		}
-		about := display.Quote(strings.Join(strings.Fields(s.Description), " "))
+		about := display.Quote(oneLine(s.Description))
 		switch s.State {
 		case discovery.Shadowed:
 			about = "shadowed by " + display.Quote(s.ShadowedBy)
@@ -155,8 +156,20 @@ func (a *app) showList(c *discovery.Catalog, all bool) {
 	if a.quiet {
 		return
 	}
-	a.showProblems(c.Diagnostics)
+	a.showProblems(c.Diagnostics, target)
 	fmt.Fprintln(a.stderr, a.countSkills(count, len(c.Diagnostics), all))
+}
+
+// oneLine returns s with a single space where it has white space, and none around it.
+func oneLine(s string) string {
+	after := byte(' ')
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == ' ' && after == ' ' {
+			return strings.Join(strings.Fields(s), " ")
+		}
+		after = s[i]
+	}
+	return strings.TrimSuffix(s, " ")
 }
 
 // printRows prints rows in columns. The last is cut where a terminal is too narrow for it.
@@ -171,15 +184,18 @@ func (a *app) printRows(rows [][3]string) {
 	if width := terminalWidth(a.stdout); width > 0 {
 		left = max(width-wide[0]-wide[1]-4, 20)
 	}
-	var b strings.Builder
+	b := bufio.NewWriterSize(a.stdout, 32<<10)
 	for _, r := range rows {
-		fmt.Fprintf(&b, "%s  %s  %s\n", pad(r[0], wide[0]), pad(r[1], wide[1]), cut(r[2], left))
+		for i := range wide {
+			b.WriteString(r[i])
+			for range wide[i] - utf8.RuneCountInString(r[i]) + 2 {
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteString(cut(r[2], left))
+		b.WriteByte('\n')
 	}
-	io.WriteString(a.stdout, b.String())
-}
-
-func pad(s string, n int) string {
-	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
+	b.Flush()
 }
 
 // cut shortens s to n characters; 0 leaves it as it is.
@@ -206,15 +222,23 @@ func terminalWidth(w io.Writer) int {
 	return width
 }
 
-// showProblems prints what a person should know of collections, on standard error.
-func (a *app) showProblems(ds []diagnostic) {
+// showProblems prints what a person should know of collections, on standard error. target is the
+// machine that the conversation runs on, where that is another.
+func (a *app) showProblems(ds []diagnostic, target string) {
 	for _, d := range ds {
 		color := yellow
 		if d.Severity == skill.Error {
 			color = red
 		}
-		fmt.Fprintf(a.stderr, "%s %s: %s [%s]\n", a.paint(a.stderr, color, d.Severity.String()+":"),
-			display.Quote(d.Path), diagnosticText(d), d.Code)
+		where := ""
+		switch d.Machine {
+		case discovery.OnHost:
+			where = "this machine: "
+		case discovery.InEnvironment:
+			where = display.Quote(target) + ": "
+		}
+		fmt.Fprintf(a.stderr, "%s %s%s: %s [%s]\n", a.paint(a.stderr, color, d.Severity.String()+":"),
+			where, display.Quote(d.Path), diagnosticText(d), d.Code)
 		if d.Hint != "" {
 			fmt.Fprintf(a.stderr, "  hint: %s\n", d.Hint)
 		}

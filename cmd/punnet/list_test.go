@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/punnet/punnet/skill"
@@ -66,6 +67,16 @@ func TestStrictMindsEveryRuleOfTheStandard(t *testing.T) {
 	for code := range strict {
 		if strict.Of(code) < lax.Of(code) {
 			t.Errorf("%s counts for less", code)
+		}
+	}
+}
+
+func TestADescriptionIsShownOnOneLine(t *testing.T) {
+	for _, s := range []string{
+		"", " ", "a", "a b", " a", "a ", "a  b", "a\nb", "a\tb\r\n", "é à", "a\u00a0b", "\x7f", "a\u2003 b", strings.Repeat("word ", 9),
+	} {
+		if got, want := oneLine(s), strings.Join(strings.Fields(s), " "); got != want {
+			t.Errorf("%q is %q, want %q", s, got, want)
 		}
 	}
 }

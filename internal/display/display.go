@@ -58,6 +58,9 @@ func Quote(s string) string {
 // printable is Quote's fast way out: most text needs nothing done to it.
 func printable(s string) bool {
 	for i, r := range s {
+		if ' ' <= r && r <= '~' {
+			continue
+		}
 		if !unicode.IsPrint(r) {
 			return false
 		}

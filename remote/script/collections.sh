@@ -1,5 +1,6 @@
 # collections ALL DIRECTORY [KIND LIMIT PATH]...: what discovery asks of a machine. The answer is in
-# lines, see collections_reply.go, and packed in one stream. ALL is 1 to send files whole.
+# lines, see collections_reply.go, and packed in one stream. ALL is 1 to send files whole. DIRECTORY is
+# ~ for the home directory.
 x=$1
 bs=$(printf "\134")
 sq=$(printf "\047")
@@ -259,6 +260,7 @@ place() {
   cd -P "$h" 2>/dev/null && h=$PWD
   say home "$h"
   [ "$d" ] || return
+  [ "$d" = "~" ] && d=$h
   if cd -P "$d" 2>/dev/null; then
     d=$PWD
   else
