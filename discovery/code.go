@@ -15,7 +15,7 @@ type Code string
 
 // The codes of discovery.
 const (
-	NoDirectory    Code = "no-directory"     // the working directory does not exist
+	NoDirectory    Code = "no-directory"     // the working directory does not exist, or is no directory
 	NotDirectory   Code = "not-a-directory"  // what should be a collection is none
 	Unreadable     Code = "unreadable"       // the system refused to read it
 	LinkDangles    Code = "link-dangles"     // the link leads to nothing, or in a circle
@@ -42,7 +42,7 @@ type CodeInfo struct {
 
 // codes is never changed.
 var codes = [...]CodeInfo{
-	{NoDirectory, skill.Error, true, "the working directory does not exist"},
+	{NoDirectory, skill.Error, true, "the working directory does not exist, or is no directory"},
 	{NotDirectory, skill.Error, true, "what should be a collection is no directory"},
 	{Unreadable, skill.Error, true, "the system refused to read it"},
 	{LinkDangles, skill.Error, true, "a skill's directory or SKILL.md is a link that leads to nothing, or in a circle"},

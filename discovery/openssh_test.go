@@ -144,6 +144,32 @@ func TestOpenSSHGivesTheSameListing(t *testing.T) {
 	}
 }
 
+// TestWhatCannotBeEnteredIsUnreadableOnEachMachine: a server lists nothing of such a directory, and says
+// that all is well.
+func TestWhatCannotBeEnteredIsUnreadableOnEachMachine(t *testing.T) {
+	testenv.AsOther(t, func(t *testing.T) {
+		local, home := here(t)
+		remote, err := overOpenSSH(t, home, 0).Files(t.Context())
+		must(t, err)
+		put(t, home+"/repo/.agents/skills/above")
+		must(t, os.MkdirAll(home+"/repo/.git", 0o755))
+		put(t, home+"/repo/in/.agents/skills/s")
+		for _, mode := range []os.FileMode{0, 0o222, 0o444, 0o666} {
+			for shut, want := range map[string]string{
+				"/repo/in":                "dir ~/repo/in repo  unreadable\n",
+				"/repo/in/.agents/skills": "dir ~/repo/in repo ~/repo\n7 ~/repo/in/.agents/skills unreadable\n7 ~/repo/.agents/skills\n  \"above\"\n",
+			} {
+				must(t, os.Chmod(home+shut, mode))
+				t.Cleanup(func() { os.Chmod(home+shut, 0o755) })
+				q := Query{Dir: home + "/repo/in", Roots: []Root{project}}
+				wantStory(t, read(t, local, q), want)
+				wantStory(t, read(t, remote, q), want)
+				must(t, os.Chmod(home+shut, 0o755))
+			}
+		}
+	})
+}
+
 // BenchmarkListOverOpenSSH counts what the link costs over OpenSSH, the SFTP channel's request and
 // greeting included, the channel's opening not.
 func BenchmarkListOverOpenSSH(b *testing.B) {

@@ -3,6 +3,7 @@ package discovery
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/skill"
 )
 
 // FS is what Read needs of a machine's files; a transport.Reader is one. Names are absolute slash
@@ -119,7 +121,7 @@ func (r *reader) where(q Query, l *Listing) {
 		dir, home = l.Home, func() {}
 	}
 	var found found
-	repository := ""
+	var at repository
 	together(
 		home,
 		func() {
@@ -129,7 +131,7 @@ func (r *reader) where(q Query, l *Listing) {
 		},
 		func() {
 			if dir != "" {
-				repository = r.repository(dir) // as it will be, where no link is in the way
+				at = r.repository(dir) // as it will be, where no link is in the way
 			}
 		},
 	)
@@ -142,27 +144,39 @@ func (r *reader) where(q Query, l *Listing) {
 	case found.err != nil || !found.mode.IsDir():
 		l.Dir, l.Problem = dir, NoDirectory
 	default:
-		l.Dir, l.Repository = found.real, repository
 		if found.real != dir {
-			l.Repository = r.repository(found.real)
+			at = r.repository(found.real)
+		}
+		if l.Dir, l.Repository = found.real, at.root; at.shut {
+			// Nobody can work in it, and nothing is looked for above it either.
+			l.Dir, l.Repository, l.Problem = dir, "", Unreadable
 		}
 	}
 }
 
-// repository returns the nearest of dir and the directories above it that holds .git or .jj, "" where
-// none does.
-func (r *reader) repository(dir string) string {
+// repository is what the markers of repositories say of a directory.
+type repository struct {
+	root string // the nearest of it and those above that has one, "" where none does
+	shut bool   // the directory itself may not be entered
+}
+
+// repository looks for .git and .jj in dir and the directories above it.
+func (r *reader) repository(dir string) repository {
 	dirs := append([]string{dir}, first(parents(dir), MaxAncestors)...)
 	markers := []string{".git", ".jj"}
 	is := make([]bool, len(dirs)*len(markers))
+	var at repository
 	each(len(is), questionsAtOnce, func(i int) {
 		info, err := r.lstat(path.Join(dirs[i/len(markers)], markers[i%len(markers)]))
 		is[i] = err == nil && info.Mode()&(fs.ModeType&^fs.ModeDir&^fs.ModeSymlink) == 0
+		if i == 0 {
+			at.shut = errors.Is(err, fs.ErrPermission)
+		}
 	})
 	if i := slices.Index(is, true); i >= 0 {
-		return dirs[i/len(markers)]
+		at.root = dirs[i/len(markers)]
 	}
-	return ""
+	return at
 }
 
 // lookAt is a path where a root's collection may be.
@@ -221,8 +235,14 @@ func (r *reader) collection(at lookAt) (*Collection, []*job) {
 		c.Problem = NotDirectory
 		return c, nil
 	}
-	infos, err := r.readDir(c.Real)
-	if err != nil && len(infos) == 0 {
+	var infos []fs.DirEntry
+	var err, entering error
+	together(
+		func() { infos, err = r.readDir(c.Real) },
+		// Of a directory that can be read and not entered a server lists nothing, and no error.
+		func() { _, entering = r.lstat(below(c.Real, skill.FileName)) },
+	)
+	if err != nil && len(infos) == 0 || errors.Is(entering, fs.ErrPermission) {
 		c.Problem = Unreadable
 		return c, nil
 	}

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/gofrs/flock"
@@ -19,6 +21,9 @@ import (
 
 // maxEnabledBytes bounds a file of enabled roots.
 const maxEnabledBytes = 1 << 20
+
+// ErrNotRoots is the error of a file of enabled roots that is not of that form. It stays as it is.
+var ErrNotRoots = errors.New("not a file of enabled roots")
 
 // Enabled is a file that lists enabled roots, {"roots":["/absolute/path"]}. What else it holds,
 // another program's keys and entries, is kept as it is.
@@ -37,7 +42,7 @@ func LoadEnabled(path string) (*Enabled, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxEnabledBytes {
-		return nil, fmt.Errorf("%s: not a file of at most %d KiB", display.Quote(path), maxEnabledBytes>>10)
+		return nil, fmt.Errorf("%s: %w: it is no file of at most %d KiB", display.Quote(path), ErrNotRoots, maxEnabledBytes>>10)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -45,14 +50,26 @@ func LoadEnabled(path string) (*Enabled, error) {
 	}
 	e := &Enabled{}
 	if err := json.Unmarshal(data, &e.keys); err != nil {
-		return nil, fmt.Errorf("%s: %s", display.Quote(path), display.Quote(err.Error()))
+		return nil, fmt.Errorf("%s: %w: %s", display.Quote(path), ErrNotRoots, plainJSONError(data, err))
 	}
 	if roots, ok := e.keys["roots"]; ok {
 		if err := json.Unmarshal(roots, &e.roots); err != nil {
-			return nil, fmt.Errorf("%s: roots: %s", display.Quote(path), display.Quote(err.Error()))
+			return nil, fmt.Errorf("%s: %w: roots is not a list", display.Quote(path), ErrNotRoots)
 		}
 	}
 	return e, nil
+}
+
+// plainJSONError says why data is not a JSON object, in words for who wrote it.
+func plainJSONError(data []byte, err error) string {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return "it is empty"
+	}
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		before := data[:min(syntax.Offset, int64(len(data)))]
+		return fmt.Sprintf("line %d: %s", 1+bytes.Count(before, []byte("\n")), display.Quote(err.Error()))
+	}
+	return "it is not an object"
 }
 
 // Paths returns the roots, absolute paths, in the order of the file. Entries of another form are
@@ -77,9 +94,9 @@ func rootPath(raw json.RawMessage) (string, bool) {
 
 // Enable adds a root, an absolute path, to the file at path, and reports whether it was new there. Who
 // reads the file meanwhile finds it as it was or as it will be, and of two who change it at once one
-// waits for the other.
-func Enable(path, root string) (bool, error) {
-	return update(path, root, func(e *Enabled, root string) (bool, error) {
+// waits for the other, until ctx ends. Where path is a link, what it leads to is the file.
+func Enable(ctx context.Context, path, root string) (bool, error) {
+	return update(ctx, path, root, func(e *Enabled, root string) (bool, error) {
 		if slices.Contains(e.Paths(), root) {
 			return false, nil
 		}
@@ -93,8 +110,8 @@ func Enable(path, root string) (bool, error) {
 }
 
 // Disable takes a root out of the file at path, as Enable does, and reports whether it was there.
-func Disable(path, root string) (bool, error) {
-	return update(path, root, func(e *Enabled, root string) (bool, error) {
+func Disable(ctx context.Context, path, root string) (bool, error) {
+	return update(ctx, path, root, func(e *Enabled, root string) (bool, error) {
 		before := len(e.roots)
 		e.roots = slices.DeleteFunc(e.roots, func(raw json.RawMessage) bool {
 			at, ok := rootPath(raw)
@@ -104,7 +121,10 @@ func Disable(path, root string) (bool, error) {
 	})
 }
 
-func update(path, root string, change func(*Enabled, string) (bool, error)) (bool, error) {
+// lockPause is how long to wait before asking for the lock again.
+const lockPause = 20 * time.Millisecond
+
+func update(ctx context.Context, path, root string, change func(*Enabled, string) (bool, error)) (bool, error) {
 	if !filepath.IsAbs(root) || !utf8.ValidString(root) {
 		return false, fmt.Errorf("%s: not an absolute path in UTF-8", display.Quote(root))
 	}
@@ -112,10 +132,13 @@ func update(path, root string, change func(*Enabled, string) (bool, error)) (boo
 		return false, err
 	}
 	lock := flock.New(path + ".lock")
-	if err := lock.Lock(); err != nil {
-		return false, fmt.Errorf("%s: %w", display.Quote(path), err)
+	if _, err := lock.TryLockContext(ctx, lockPause); err != nil {
+		return false, fmt.Errorf("lock %s: %w", display.Quote(path), quotedPath(err))
 	}
 	defer lock.Unlock()
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
 	e, err := LoadEnabled(path)
 	if err != nil {
 		return false, err
@@ -125,6 +148,14 @@ func update(path, root string, change func(*Enabled, string) (bool, error)) (boo
 		return false, err
 	}
 	return true, e.save(path)
+}
+
+// quotedPath takes the path off an error that names it another time.
+func quotedPath(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
 }
 
 func (e *Enabled) save(path string) error {

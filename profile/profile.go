@@ -11,12 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 
 	"gopkg.in/yaml.v3"
 
@@ -97,7 +97,7 @@ func Load(name string) (*Profile, error) {
 		if err != nil {
 			return nil, fmt.Errorf("profile %s: %w", name, err)
 		}
-		return decode(data) // its shape is our own
+		return decode(data, nil) // its shape is our own
 	}
 	if ext := filepath.Ext(name); !strings.ContainsAny(name, `/\`) && ext != ".yaml" && ext != ".yml" {
 		return nil, fmt.Errorf("no profile %s: it is one of %s, or a YAML file", display.Quote(name), strings.Join(Builtin(), ", "))
@@ -149,7 +149,10 @@ type rules struct {
 type severityField struct{ skill.Severity }
 
 func (s *severityField) UnmarshalYAML(n *yaml.Node) error {
-	return s.UnmarshalText([]byte(n.Value))
+	if err := s.UnmarshalText([]byte(n.Value)); err != nil {
+		return fmt.Errorf("line %d: %w", n.Line, err)
+	}
+	return nil
 }
 
 // Parse reads a profile's file. Errors name the line; unknown and repeated keys are errors.
@@ -157,14 +160,15 @@ func Parse(data []byte) (*Profile, error) {
 	if len(data) > MaxFileBytes {
 		return nil, fmt.Errorf("profile: larger than %d KiB", MaxFileBytes>>10)
 	}
-	if err := checkShape(data); err != nil {
+	node, err := checkShape(data)
+	if err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
 	}
-	return decode(data)
+	return decode(data, node)
 }
 
-// decode reads a profile's file whose shape is settled.
-func decode(data []byte) (*Profile, error) {
+// decode reads a profile's file whose shape is settled. node is the same, for the lines of what is wrong.
+func decode(data []byte, node *yaml.Node) (*Profile, error) {
 	var d document
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
@@ -173,82 +177,28 @@ func decode(data []byte) (*Profile, error) {
 	}
 	p, err := d.profile()
 	if err != nil {
-		return nil, fmt.Errorf("profile: %w", err)
+		return nil, fmt.Errorf("profile: %w", withLine(node, err))
 	}
 	return p, nil
-}
-
-// maxNodes bounds what the decoder is given: its report of repeated keys takes time and memory by
-// the square of their number.
-const maxNodes = 2000
-
-// checkShape refuses what would make decoding costly, before it is decoded.
-func checkShape(data []byte) error {
-	var n yaml.Node
-	if err := yaml.Unmarshal(data, &n); err != nil {
-		return PlainYAMLError(err)
-	}
-	count := 0
-	var walk func(n *yaml.Node) error
-	walk = func(n *yaml.Node) error {
-		if count++; count > maxNodes {
-			return fmt.Errorf("line %d: more than %d values", n.Line, maxNodes)
-		}
-		if n.Kind == yaml.AliasNode || n.Anchor != "" {
-			return fmt.Errorf("line %d: anchors and aliases are not used here", n.Line)
-		}
-		for _, c := range n.Content {
-			if err := walk(c); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return walk(&n)
-}
-
-// notFound is compiled when something is wrong, and not by every command as it starts.
-var notFound = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`field (\S+) not found in type \S+`)
-})
-
-// PlainYAMLError returns the words of an error of the YAML decoder, without its name and the names of
-// Go types, safe to show.
-func PlainYAMLError(err error) error {
-	msg := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  ", "")
-	msg = notFound().ReplaceAllString(msg, "unknown key $1")
-	return errors.New(display.Quote(strings.ReplaceAll(msg, "\n  ", "; ")))
 }
 
 func (d *document) profile() (*Profile, error) {
 	b := d.Bundle
 	switch {
 	case d.Version != Version:
-		return nil, fmt.Errorf("version is %d, and this punnet reads version %d", d.Version, Version)
+		return nil, wrong(fmt.Errorf("version is %d, and this punnet reads version %d", d.Version, Version), "version")
 	case d.Name == "":
-		return nil, errors.New("name is missing")
+		return nil, wrong(errors.New("name is missing"), "name")
 	case len(d.Store) == 0:
-		return nil, errors.New("store is missing: where bundles are kept on this machine")
+		return nil, wrong(errors.New("store is missing: where bundles are kept on this machine"), "store")
 	case !isCachePath(d.Cache):
-		return nil, fmt.Errorf("cache %q is not a relative path of letters, digits, . _ - and single slashes", d.Cache)
-	case b.Entries < 0 || b.Levels < 0 || b.Bytes < 0 || b.Files < 0 || b.FileBytes < 0:
-		return nil, errors.New("bundle: a limit is negative")
-	case b.Entries > maxEntries || b.Levels > maxLevels || b.Files > maxEntries || b.Bytes > maxBytes || b.FileBytes > maxBytes:
-		return nil, fmt.Errorf("bundle: a limit is over what can be: %d entries and files, %d levels, %d bytes", maxEntries, maxLevels, int64(maxBytes))
+		return nil, wrong(fmt.Errorf("cache %q is not a relative path of letters, digits, . _ - and single slashes", d.Cache), "cache")
 	}
 	if err := checkPlaces(d.Store); err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+		return nil, wrong(fmt.Errorf("store: %w", err), "store")
 	}
-	if err := cmp.Or(checkRoots(d.Roots), d.Limits.check(), d.Tools.check()); err != nil {
+	if err := cmp.Or(b.check(), checkRoots(d.Roots), d.Limits.check(), d.Tools.check()); err != nil {
 		return nil, err
-	}
-	for _, name := range b.LeaveOut {
-		if err := bundle.CheckName(name); err != nil {
-			return nil, fmt.Errorf("bundle: leaveOut: %q: %w", name, err)
-		}
-		if name == bundle.SkillFile {
-			return nil, fmt.Errorf("bundle: leaveOut: %s is what makes a skill", name)
-		}
 	}
 	p := &Profile{
 		Name: d.Name, Store: d.Store, Cache: d.Cache, Roots: d.Roots, Limits: d.Limits, Tools: d.Tools,
@@ -258,40 +208,81 @@ func (d *document) profile() (*Profile, error) {
 			LeaveOut: b.LeaveOut, NoLinks: !b.FollowLinks, TextOnly: b.TextOnly, LeaveOutExcess: b.LeaveOutExcess,
 		},
 	}
-	for code, s := range d.Severities {
-		own := slices.ContainsFunc(discovery.Codes(), func(c discovery.CodeInfo) bool { return string(c.Code) == code })
-		if own {
-			p.DiscoverySeverities[discovery.Code(code)] = s.Severity
+	for _, code := range slices.Sorted(maps.Keys(d.Severities)) {
+		if err := p.setSeverity(code, d.Severities[code].Severity); err != nil {
+			return nil, wrong(fmt.Errorf("severities: %w", err), "severities", code)
 		}
-		// One code is both: a SKILL.md that is too large.
-		if !own || slices.ContainsFunc(skill.Codes(), func(c skill.CodeInfo) bool { return string(c.Code) == code }) {
-			p.Severities[skill.Code(code)] = s.Severity
-		}
-	}
-	if err := cmp.Or(p.Severities.Check(), p.DiscoverySeverities.Check()); err != nil {
-		return nil, fmt.Errorf("severities: %w", err)
 	}
 	return p, nil
 }
 
-func (l Limits) check() error {
-	if l.Skills < 0 || l.Active < 0 || l.Session < 0 || l.Reference < 0 {
-		return errors.New("limits: one is negative")
+// setSeverity says how severe one problem is.
+func (p *Profile) setSeverity(code string, s skill.Severity) error {
+	own := slices.ContainsFunc(discovery.Codes(), func(c discovery.CodeInfo) bool { return string(c.Code) == code })
+	if own {
+		p.DiscoverySeverities[discovery.Code(code)] = s
 	}
-	if l.Skills > maxEntries || l.Reference > maxEntries || l.Active > maxBytes || l.Session > maxBytes {
-		return fmt.Errorf("limits: one is over what can be: %d skills and characters, %d bytes", maxEntries, int64(maxBytes))
+	// One code is both: a SKILL.md that is too large.
+	if !own || slices.ContainsFunc(skill.Codes(), func(c skill.CodeInfo) bool { return string(c.Code) == code }) {
+		p.Severities[skill.Code(code)] = s
+	}
+	return cmp.Or(p.Severities.Check(), p.DiscoverySeverities.Check())
+}
+
+func (b rules) check() error {
+	err := checkLimits("bundle", []limit{
+		{"entries", int64(b.Entries), maxEntries}, {"levels", int64(b.Levels), maxLevels}, {"bytes", b.Bytes, maxBytes},
+		{"files", int64(b.Files), maxEntries}, {"fileBytes", b.FileBytes, maxBytes},
+	})
+	if err != nil {
+		return err
+	}
+	for i, name := range b.LeaveOut {
+		err := bundle.CheckName(name)
+		if name == bundle.SkillFile {
+			err = errors.New("it is what makes a skill")
+		}
+		if err != nil {
+			return wrong(fmt.Errorf("bundle: leaveOut: %q: %w", name, err), "bundle", "leaveOut", strconv.Itoa(i))
+		}
+	}
+	return nil
+}
+
+func (l Limits) check() error {
+	return checkLimits("limits", []limit{
+		{"skills", int64(l.Skills), maxEntries}, {"active", l.Active, maxBytes}, {"session", l.Session, maxBytes},
+		{"reference", int64(l.Reference), maxEntries},
+	})
+}
+
+// limit is one number of a profile, and what it can be.
+type limit struct {
+	key        string
+	value, max int64
+}
+
+func checkLimits(of string, limits []limit) error {
+	for _, l := range limits {
+		switch {
+		case l.value < 0:
+			return wrong(fmt.Errorf("%s: %s is negative", of, l.key), of, l.key)
+		case l.value > l.max:
+			return wrong(fmt.Errorf("%s: %s is over what can be, %d", of, l.key, l.max), of, l.key)
+		}
 	}
 	return nil
 }
 
 func (t Tools) check() error {
 	taken := make(map[string]bool)
-	for _, name := range []string{t.List, t.Load, t.Unload, t.Reference} {
+	for _, tool := range [][2]string{{"list", t.List}, {"load", t.Load}, {"unload", t.Unload}, {"reference", t.Reference}} {
+		key, name := tool[0], tool[1]
 		if name == "" {
 			continue
 		}
 		if !isToolName(name) || taken[name] {
-			return fmt.Errorf("tools: %q is no name of up to 64 letters, digits, _ and - that starts with a letter, or it is there twice", name)
+			return wrong(fmt.Errorf("tools: %s: %q is no name of up to 64 letters, digits, _ and - that starts with a letter, or it is there twice", key, name), "tools", key)
 		}
 		taken[name] = true
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,6 +139,16 @@ func mistakes() (seen, others map[string]mistake) {
 			"tool with a space":     {good + "tools: {load: load skill}\n", "tools"},
 			"softened by name":      {good + "severities: {link-escapes: warning}\n", "always an error"},
 		}, map[string]mistake{
+			"nothing":             {" \n", "it is empty"},
+			"a second document":   {good + "---\n" + good, "line 5: a second document"},
+			"what ends it oddly":  {good + "---\n{\n", "line 6"},
+			"a broken number":     {good + "bundle: {entries: 1.5}\n", "line 5: 1.5 is no whole number"},
+			"an endless number":   {good + "bundle: {entries: 99999999999999999999}\n", "line 5: 99999999999999999999 is no whole number"},
+			"place with a NUL":    {good + strings.Replace(envRoot, ".agents/skills", `"a\0b"`, 1), `line 5: a\u{0}b holds a control character`},
+			"a name in red":       {strings.Replace(good, "mine", `"\e[31m"`, 1), "control character"},
+			"list for text":       {strings.Replace(good, "mine\n", "[mine]\n", 1), "there is a list where text should be"},
+			"text for a list":     {strings.Replace(good, "[$HOME/x]", "$HOME/x", 1), "there is text `$HOME/x` where a list should be"},
+			"text for keys":       {good + "limits: none\n", "line 5: there is text `none` where keys with values should be"},
 			"two tools of a name": {good + "tools: {load: a, unload: a}\n", "there twice"},
 			"key twice":           {good + "name: other\n", "line 5"},
 			"alias":               {good + "bundle: &a {bytes: 1}\n", "anchors"},
@@ -152,12 +163,25 @@ func TestOwnProfileSaysWhatIsWrongWithIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	_, err := Parse([]byte(good + "limits:\n  skills: 5\nroots:\n  - scope: a\n    on: host\n    places: [$HOME/x]\n    entries: 5\n  - scope: b\n    on: host\n    places:\n      - x\n    entries: 5\n"))
+	if err == nil || !strings.Contains(err.Error(), "line 15: roots: number 2 (b)") {
+		t.Errorf("error %v", err)
+	}
 	seen, others := mistakes()
 	maps.Copy(others, seen)
 	for name, m := range others {
 		_, err := Parse([]byte(m.text))
 		if err == nil || !strings.Contains(err.Error(), m.says) || strings.ContainsRune(err.Error(), '\n') {
 			t.Errorf("%s: error %v, want it to say %q", name, err, m.says)
+			continue
+		}
+		// What is not there has no line.
+		missing := strings.Contains(err.Error(), " is missing") || slices.Contains([]string{"no version", "no cache", "nothing", "too large"}, name)
+		if !missing && !strings.Contains(err.Error(), "line ") {
+			t.Errorf("%s: error %v, want it to say where", name, err)
+		}
+		if strings.Contains(err.Error(), "!!") || strings.Contains(err.Error(), "profile.") {
+			t.Errorf("%s: error %v speaks of types", name, err)
 		}
 	}
 }

@@ -1,12 +1,12 @@
 package profile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/punnet/punnet/discovery"
@@ -58,12 +58,12 @@ const maxRoots = 32
 // checkRoots finds what keeps roots from being looked for.
 func checkRoots(roots []Root) error {
 	if len(roots) > maxRoots {
-		return fmt.Errorf("roots: %d of them; at most %d are looked at", len(roots), maxRoots)
+		return wrong(fmt.Errorf("roots: %d of them; at most %d are looked at", len(roots), maxRoots), "roots", strconv.Itoa(maxRoots))
 	}
 	imports, files := 0, 0
 	for i, r := range roots {
-		if err := r.check(); err != nil {
-			return fmt.Errorf("roots: number %d (%s): %w", i+1, display.Quote(r.Scope), err)
+		if key, err := r.check(); err != nil {
+			return wrong(fmt.Errorf("roots: number %d (%s): %w", i+1, display.Quote(r.Scope), err), "roots", strconv.Itoa(i), key)
 		}
 		if r.Import {
 			imports++
@@ -71,46 +71,50 @@ func checkRoots(roots []Root) error {
 		if len(r.EnabledBy) > 0 {
 			files++
 		}
-	}
-	if imports > 1 || files > 1 {
-		return errors.New("roots: at most one is for imports, and one enabled by a file")
+		if imports > 1 || files > 1 {
+			return wrong(errors.New("roots: at most one is for imports, and one enabled by a file"), "roots", strconv.Itoa(i))
+		}
 	}
 	return nil
 }
 
-func (r Root) check() error {
+// check says what is wrong with a root, and which key it is about.
+func (r Root) check() (key string, err error) {
 	switch {
 	case r.Scope == "":
-		return errors.New("scope is missing")
+		return "scope", errors.New("scope is missing")
 	case r.On != Host && r.On != Environment:
-		return fmt.Errorf("on is %q: it is host or environment", r.On)
+		return "on", fmt.Errorf("on is %q: it is host or environment", r.On)
 	case r.Entries <= 0 || r.Entries > discovery.MaxListed:
-		return fmt.Errorf("entries is %d: it is 1 to %d", r.Entries, discovery.MaxListed)
+		return "entries", fmt.Errorf("entries is %d: it is 1 to %d", r.Entries, discovery.MaxListed)
 	case (len(r.Places) == 0) == (len(r.EnabledBy) == 0):
-		return errors.New("it has either places or enabledBy")
+		return "enabledBy", errors.New("it has either places or enabledBy")
 	case r.Walk != "" && r.Walk != ToRepository:
-		return fmt.Errorf("walk is %q: it is repository, or left out", r.Walk)
+		return "walk", fmt.Errorf("walk is %q: it is repository, or left out", r.Walk)
 	}
-	if r.On == Host {
-		switch {
-		case r.Walk != "" || r.Trust:
-			return errors.New("walk and trust are for places below the working directory")
-		case r.Import && len(r.Places) == 0:
-			return errors.New("import needs places")
+	below, ofHome := "", false
+	if r.On == Environment {
+		if len(r.EnabledBy) > 0 || r.Import || len(r.Places) != 1 {
+			return "places", errors.New("in the environment it has one place, and neither enabledBy nor import")
 		}
-		return cmp.Or(checkPlaces(r.Places), checkPlaces(r.EnabledBy))
+		below, ofHome = strings.CutPrefix(r.Places[0], "~/")
+		if below == "." || !fs.ValidPath(below) || strings.ContainsAny(below, "$~\\") {
+			return "places", fmt.Errorf("%q is neither below ~ nor relative, without dots as its elements", r.Places[0])
+		}
 	}
-	if len(r.EnabledBy) > 0 || r.Import || len(r.Places) != 1 {
-		return errors.New("in the environment it has one place, and neither enabledBy nor import")
+	switch here := r.On == Host; {
+	case (here || ofHome) && r.Walk != "":
+		return "walk", errors.New("walk and trust are for places below the working directory")
+	case (here || ofHome) && r.Trust:
+		return "trust", errors.New("walk and trust are for places below the working directory")
+	case here && r.Import && len(r.Places) == 0:
+		return "import", errors.New("import needs places")
+	case here && len(r.Places) > 0:
+		return "places", checkPlaces(r.Places)
+	case here:
+		return "enabledBy", checkPlaces(r.EnabledBy)
 	}
-	below, ofHome := strings.CutPrefix(r.Places[0], "~/")
-	if below == "." || !fs.ValidPath(below) || strings.ContainsAny(below, "$~\\") {
-		return fmt.Errorf("%q is neither below ~ nor relative, without dots as its elements", r.Places[0])
-	}
-	if ofHome && (r.Walk != "" || r.Trust) {
-		return errors.New("walk and trust are for places below the working directory")
-	}
-	return nil
+	return "", nil
 }
 
 // HostQuery asks this machine for the collections that are on it whatever the conversation's

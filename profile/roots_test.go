@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/gofrs/flock"
 
 	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/skill"
@@ -88,7 +92,7 @@ func TestHeadlessCodeLooksWhereItsDataIs(t *testing.T) {
 		t.Fatalf("the file is %q, %v", file, err)
 	}
 	for _, root := range []string{"w/.agents/skills", "extra"} {
-		if isNew, err := Enable(file, filepath.Join(abs, filepath.FromSlash(root))); err != nil || !isNew {
+		if isNew, err := Enable(t.Context(), file, filepath.Join(abs, filepath.FromSlash(root))); err != nil || !isNew {
 			t.Fatalf("%v, %v", isNew, err)
 		}
 	}
@@ -138,11 +142,11 @@ func TestEnablingKeepsWhatItDoesNotKnow(t *testing.T) {
 	abs := t.TempDir()
 	file := filepath.Join(abs, "new", "skills-enabled.json")
 	root := filepath.Join(abs, "a & b")
-	isNew, err := Enable(file, root+string(filepath.Separator)+".")
+	isNew, err := Enable(t.Context(), file, root+string(filepath.Separator)+".")
 	if err != nil || !isNew {
 		t.Fatal(isNew, err)
 	}
-	if isNew, err := Enable(file, root); err != nil || isNew {
+	if isNew, err := Enable(t.Context(), file, root); err != nil || isNew {
 		t.Errorf("again: %v, %v", isNew, err)
 	}
 	data, err := os.ReadFile(file)
@@ -154,11 +158,11 @@ func TestEnablingKeepsWhatItDoesNotKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
-		do      func(string, string) (bool, error)
+		do      func(context.Context, string, string) (bool, error)
 		changes bool
 		roots   []string
 	}{{Enable, true, []string{root}}, {Enable, false, []string{root}}, {Disable, true, nil}, {Disable, false, nil}} {
-		changed, err := step.do(file, root)
+		changed, err := step.do(t.Context(), file, root)
 		e, lerr := LoadEnabled(file)
 		if err != nil || lerr != nil || changed != step.changes || !slices.Equal(e.Paths(), step.roots) {
 			t.Fatalf("%v, %v, %v: %q", changed, err, lerr, e.Paths())
@@ -182,15 +186,25 @@ func TestBrokenListOfRootsIsLeftAlone(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Enable(file, root); err == nil || strings.Contains(err.Error(), "\x1b") {
+		if _, err := Enable(t.Context(), file, root); err == nil || strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("%.20q: %v", text, err)
 		}
 		if data, err := os.ReadFile(file); err != nil || string(data) != text {
 			t.Errorf("%.20q became %.20q, %v", text, data, err)
 		}
 	}
+	for text, says := range map[string]string{
+		"": "it is empty", " \n": "it is empty", "[]": "it is not an object", `{"roots": "x"}`: "roots is not a list", "{\n\"a\": 1,\n}": "line 3:",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := LoadEnabled(file); !errors.Is(err, ErrNotRoots) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "Go ") {
+			t.Errorf("%q: %v, want it to say %q", text, err, says)
+		}
+	}
 	for _, bad := range []string{"relative", "", root + "/\xff"} {
-		if _, err := Enable(file, bad); err == nil {
+		if _, err := Enable(t.Context(), file, bad); err == nil {
 			t.Errorf("%q was enabled", bad)
 		}
 	}
@@ -203,7 +217,7 @@ func TestTwoWhoEnableAtOnceLoseNothing(t *testing.T) {
 	const n = 20
 	for i := range n {
 		wg.Go(func() {
-			if isNew, err := Enable(file, filepath.Join(dir, string(rune('a'+i)))); err != nil || !isNew {
+			if isNew, err := Enable(t.Context(), file, filepath.Join(dir, string(rune('a'+i)))); err != nil || !isNew {
 				t.Errorf("%v, %v", isNew, err)
 			}
 		})
@@ -211,5 +225,40 @@ func TestTwoWhoEnableAtOnceLoseNothing(t *testing.T) {
 	wg.Wait()
 	if e, err := LoadEnabled(file); err != nil || len(e.Paths()) != n {
 		t.Errorf("%d roots, %v", len(e.Paths()), err)
+	}
+}
+
+func TestWhoWaitsToEnableCanBeStopped(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "skills-enabled.json")
+	other := flock.New(file + ".lock")
+	if err := other.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	defer other.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := Enable(ctx, file, filepath.Dir(file)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("it was enabled all the same")
+	}
+}
+
+func TestAListOfRootsThatIsALinkStaysOne(t *testing.T) {
+	dir := t.TempDir()
+	real, link := filepath.Join(dir, "real.json"), filepath.Join(dir, "skills-enabled.json")
+	if err := errors.Join(os.WriteFile(real, []byte(`{"mine": 1}`), 0o600), os.Symlink("real.json", link)); err != nil {
+		t.Skip(err) // a system without links
+	}
+	if _, err := Enable(t.Context(), link, dir); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(link)
+	if err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if e, err := LoadEnabled(real); err != nil || !slices.Equal(e.Paths(), []string{dir}) {
+		t.Errorf("%v, %v", e, err)
 	}
 }

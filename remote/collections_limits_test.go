@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/punnet/punnet/discovery"
+	"github.com/punnet/punnet/transport"
 	"github.com/punnet/punnet/skill"
 )
 
@@ -41,6 +42,13 @@ func TestWhatAnAccountMayNotReadIsSaid(t *testing.T) {
 			{Root: 1, Path: home + "/shut", Real: home + "/shut", Problem: discovery.Unreadable},
 			{Root: 2, Path: home + "/below/skills", Real: home + "/below/skills", Problem: discovery.Unreadable},
 		},
+	})
+	// What can be read and not entered, as a working directory and as a collection.
+	must(t, os.Chmod(filepath.Join(home, "shut"), 0o444))
+	q = discovery.Query{Dir: filepath.Join(home, "shut"), Roots: []discovery.Root{{ID: 0, Path: "x", Entries: 9}, {ID: 1, Path: "~/shut", Entries: 9}}}
+	sameListing(t, listCollections(t, conn, Options{}, q), &discovery.Listing{
+		Home: home, Dir: q.Dir, Problem: discovery.Unreadable,
+		Collections: []discovery.Collection{{Root: 1, Path: q.Dir, Real: q.Dir, Problem: discovery.Unreadable}},
 	})
 }
 
@@ -97,5 +105,18 @@ func TestACollectionOfTenThousandIsCutInByteOrder(t *testing.T) {
 	sameListing(t, l, localListing(t, home, q))
 	if c := l.Collections[0]; len(c.Entries) != 2 || !c.More {
 		t.Errorf("%d entries, more %v", len(c.Entries), c.More)
+	}
+}
+
+func TestWithoutAHomeThatIsOneTheStartIsHome(t *testing.T) {
+	conn, home := newShellConn(t)
+	skillTree{t, home}.put(".agents/skills/s/SKILL.md", plainFront)
+	fix := func(cmd *transport.Cmd) { cmd.Line = "cd " + quoted(home) + " && " + cmd.Line }
+	for _, said := range []string{"", "relative", ".", "~", "$HOME", "-"} {
+		conn.env["HOME"], conn.fix = said, fix
+		l := listCollections(t, conn, Options{}, discovery.Query{Roots: []discovery.Root{{Path: "~/.agents/skills", Entries: 9}}})
+		if l.Home != home || len(l.Collections) != 1 || len(l.Collections[0].Entries) != 1 {
+			t.Errorf("HOME=%q: %+v", said, l)
+		}
 	}
 }

@@ -51,6 +51,8 @@ const (
 	maxUnpackedLine = skill.MaxFileBytes + 16
 	// maxTargetPath bounds a path, as Unix systems do.
 	maxTargetPath = 4096
+	// maxTargetName bounds a name, as discovery.Read does.
+	maxTargetName = 255
 )
 
 // collectionsReply is an answer as far as it was read. It trusts nothing.
@@ -350,7 +352,7 @@ func (r *collectionsReply) inCollection(word, rest string, inline bool) bool {
 // entry begins an entry.
 func (r *collectionsReply) entry(name string) bool {
 	if r.c == nil || r.e != nil && !r.entryEnds() || r.c.Real == "" || r.c.Problem != "" || r.c.More || r.names[name] || len(r.names) >= r.query.Roots[r.asked].Entries ||
-		name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+		name == "" || name == "." || name == ".." || len(name) > maxTargetName || strings.ContainsAny(name, "/\x00") {
 		return false
 	}
 	r.names[name] = true

@@ -69,7 +69,7 @@ func TestAnAnswerThatWasNotAskedForIsRefused(t *testing.T) {
 		{"repo /r", "repo /r\nrepo /r"}, {"repo /r\n", ""}, {"in 0 1", "in 0 2"}, {"in 0 1", "in 0 0"}, {"in 0 1", "in 1 1"}, {"in 2 0", "in 3 0"},
 		{"in 2 0", "in 0 0"}, {"in 2 0", "in -1 0"}, {"in 2 0", "in 2"}, {"in 2 0", "in 2 x"}, {"real /abs", "real abs"}, {"real /abs\n", ""},
 		{"shut unreadable", "shut x"}, {"shut unreadable", "shut unreadable\nmore"}, {"shut unreadable", "shut unreadable\nreal /x"},
-		{"e two", "e one"}, {"e two", "e .."}, {"e two", "e ."}, {"e two", "e "}, {"e two", "e a/b"}, {"e two", "e"}, {"e two", "e a\x00"},
+		{"e two", "e one"}, {"e two", "e .."}, {"e two", "e ."}, {"e two", "e "}, {"e two", "e a/b"}, {"e two", "e"}, {"e two", "e a\x00"}, {"e two", "e " + strings.Repeat("n", 256)},
 		{"more\n", "more\ne x\n"}, {"more\n", "more\nmore\n"}, {"e big", "e x\nbad unreadable\ne y\nbad unreadable\ne big"},
 		{"e one\nf", "e one"}, {"e one\nf", "e one\nf\nf"}, {"e one\nf", "e one\nbad x"}, {"e one\nf", "e one\nbad unreadable -1"},
 		{"link /x", "link x"}, {"link /x", "link /x\nlink /x"}, {"file\n", "file\nfile\n"}, {"s 10", "s 10 1"}, {"s 10", "s -1"}, {"s 10", "s"},

@@ -9,7 +9,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/internal/testenv"
 	"github.com/punnet/punnet/transport"
 )
@@ -82,4 +84,26 @@ func (s *sftpTarget) visit(t *testing.T, o Options, class string) {
 		t.Errorf("class %q, want %q", c.Class(), class)
 	}
 	must(t, os.RemoveAll(filepath.Join(s.home, ".cache")))
+}
+
+// TestWhatALoginShellLeftRunningIsNotWaitedFor: it holds the command's output, and the answer is there.
+func TestWhatALoginShellLeftRunningIsNotWaitedFor(t *testing.T) {
+	pids := filepath.Join(t.TempDir(), "pids")
+	s := opensshTarget(t, `ForceCommand sleep 100 & echo $! >>`+pids+`; eval "$SSH_ORIGINAL_COMMAND"`)
+	t.Cleanup(func() {
+		text, err := os.ReadFile(pids)
+		must(t, err)
+		for pid := range strings.FieldsSeq(string(text)) {
+			exec.Command("kill", pid).Run()
+		}
+	})
+	skillTree{t, s.home}.put(".agents/skills/s/SKILL.md", plainFront)
+	began := time.Now()
+	l := listCollections(t, s.conn, Options{}, discovery.Query{Roots: []discovery.Root{{Path: "~/.agents/skills", Entries: 9}}})
+	if len(l.Collections) != 1 || len(l.Collections[0].Entries) != 1 {
+		t.Errorf("%+v", l)
+	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("it took %v", took)
+	}
 }

@@ -28,6 +28,11 @@ const (
 	// idle is how long a target may work on what it was sent without a word. A small machine needs
 	// time to unpack and to read 32 MiB.
 	idle = 2 * time.Minute
+	// lingerTime is how long a command may take to end when its answer is complete, and cleanTime that of
+	// one which has to clean up. What a login shell has begun in the background holds the command's output
+	// for as long as it likes.
+	lingerTime = time.Second
+	cleanTime  = 5 * time.Second
 )
 
 // execWay reaches a cache by the scripts in this package: one command answers a question about any
@@ -118,6 +123,13 @@ func (w *execWay) ask(ctx context.Context, q question) error {
 	var stderr stderrWriter
 	stderr.Max = maxStderr
 	f := q.frame
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	linger := lingerTime
+	if q.verb == verbPublish || q.verb == verbPrune {
+		linger = cleanTime
+	}
+	f.answered = func() { time.AfterFunc(linger, cancel) }
 	err := w.conn.Exec(ctx, transport.Cmd{Line: q.line, Stdin: q.stdin, Stdout: f, Stderr: &stderr, Idle: idle})
 	if f.err == nil && f.state != afterAnswer {
 		f.err = stderr.err

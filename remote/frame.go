@@ -29,6 +29,7 @@ type frame struct {
 	limit      int                // bytes the answer may have
 	line       func([]byte) error // takes a line without its end; nil for an answer that is not lines
 	body       []byte             // the answer that is not lines
+	answered   func()             // called once, when the answer is complete; may be nil
 
 	noise proc.FirstBytes // what came before the answer, for quoting
 	state frameState
@@ -107,7 +108,7 @@ func (f *frame) whole(l []byte) error {
 	case f.state == beforeAnswer && string(l) == f.begin:
 		f.state, f.size = inAnswer, 0
 	case f.state == inAnswer && string(l) == f.end:
-		f.state, f.size = afterAnswer, 0
+		f.complete()
 	case f.state == inAnswer && len(l) > 0:
 		return f.line(l)
 	}
@@ -122,12 +123,19 @@ func (f *frame) bytes(p []byte) (after []byte, err error) {
 	if n := bytes.Index(f.body[from:], []byte(end)); n >= 0 {
 		after = p[len(p)-(len(f.body)-(from+n+len(end))):]
 		f.body = f.body[:from+n]
-		f.state = afterAnswer
+		f.complete()
 	}
 	if len(f.body) > f.limit+len(end) {
 		return nil, fmt.Errorf("the answer is longer than %d bytes", f.limit)
 	}
 	return after, nil
+}
+
+func (f *frame) complete() {
+	f.state, f.size = afterAnswer, 0
+	if f.answered != nil {
+		f.answered()
+	}
 }
 
 // count holds a piece to the limit of the state it comes in.

@@ -201,6 +201,9 @@ func (e *execution) stop(ctx context.Context) error {
 	if errors.Is(cause, ErrTimeout) && e.ended() {
 		return e.result() // only something it left behind still holds its output
 	}
+	if _, refused := errors.AsType[*writeError](cause); e.ended() && !refused {
+		return e.c.newError("exec", nil, proc.Ended(ctx)) // there is nobody to wait for
+	}
 	e.c.wg.Add(1)
 	go func() {
 		defer e.c.wg.Done()

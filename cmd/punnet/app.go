@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/discovery"
@@ -114,7 +116,10 @@ func (a *app) command() *cobra.Command {
 		Long:          longHelp,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			if err := noneEmpty(cmd, args); err != nil {
+				return err
+			}
 			return a.start(cmd)
 		},
 	}
@@ -130,6 +135,24 @@ func (a *app) command() *cobra.Command {
 		a.importCommand(), a.pinCommand(), a.pushCommand(), a.statusCommand(),
 		a.verifyCommand(), a.pruneCommand(), a.doctorCommand(), a.storeCommand(), a.demoCommand(), a.versionCommand())
 	return root
+}
+
+// noneEmpty refuses an empty argument, and an empty value of a flag: it is that of a variable which is not
+// set, and would mean this directory, this machine or the default to most of what takes it.
+func noneEmpty(cmd *cobra.Command, args []string) error {
+	if strings.HasPrefix(cmd.Name(), cobra.ShellCompRequestCmd) {
+		return nil // what is to be completed may be empty yet
+	}
+	if i := slices.Index(args, ""); i >= 0 {
+		return fmt.Errorf("argument %d is empty", i+1)
+	}
+	var err error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "" {
+			err = fmt.Errorf("--%s is empty", f.Name)
+		}
+	})
+	return err
 }
 
 // start settles what the common flags, the environment and the configuration file say. Until it is
@@ -151,13 +174,21 @@ func (a *app) start(cmd *cobra.Command) error {
 		return err
 	}
 	if a.timeout > 0 {
-		ctx, cancel := context.WithTimeoutCause(cmd.Context(), a.timeout, fmt.Errorf("gave up after %v, as --timeout says: %w", a.timeout, context.DeadlineExceeded))
+		ctx, cancel := context.WithTimeoutCause(cmd.Context(), a.timeout, gaveUp(a.timeout))
 		a.cancel = cancel
 		cmd.SetContext(ctx)
 	}
 	a.started = true
 	return nil
 }
+
+// gaveUp is the error of a command that --timeout has ended.
+type gaveUp time.Duration
+
+func (g gaveUp) Error() string {
+	return fmt.Sprintf("gave up after %v, as --timeout says", time.Duration(g))
+}
+func (gaveUp) Unwrap() error { return context.DeadlineExceeded }
 
 // chooseProfile loads the profile that the flag, the environment or the configuration file names.
 func (a *app) chooseProfile() error {

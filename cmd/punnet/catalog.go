@@ -30,12 +30,7 @@ type catalogAsk struct {
 func (a *app) catalog(ctx context.Context, ask catalogAsk) (*discovery.Catalog, error) {
 	policy := a.profile.Policy(ask.trusted)
 	if ask.target.Local() {
-		dir, err := workingDir(ask.dir)
-		if err != nil {
-			return nil, err
-		}
-		q, qerr := a.profile.LocalQuery(a.env, dir)
-		here, err := a.readHere(ctx, q)
+		here, qerr, err := a.readBoth(ctx, ask.dir)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +66,7 @@ func (a *app) build(policy discovery.Policy, qerr error, listings ...*discovery.
 		c.Diagnostics = append([]diagnostic{{
 			Severity: skill.Error, Code: string(discovery.Unreadable), Machine: machine, Path: file,
 			Message: "the file of enabled roots cannot be used: " + display.Quote(named(qerr).Error()),
-			Hint:    "mend it, or move it away and enable the roots again",
+			Hint:    mendEnabled,
 		}}, c.Diagnostics...)
 	}
 	return c
@@ -85,6 +80,27 @@ func (a *app) readHere(ctx context.Context, q discovery.Query) (*discovery.Listi
 	}
 	q.Dir = filepath.ToSlash(q.Dir)
 	return discovery.Read(ctx, files, q)
+}
+
+// readBoth asks this machine for all there is to a conversation on it, in a directory, "" for the working
+// directory. One that was removed is the listing's problem: the other collections are still there. qerr
+// is for build.
+func (a *app) readBoth(ctx context.Context, dir string) (here *discovery.Listing, qerr, err error) {
+	var gone error
+	if dir == "" {
+		dir, gone = os.Getwd()
+	} else if dir, err = filepath.Abs(dir); err != nil {
+		return nil, nil, err
+	}
+	if gone != nil {
+		dir = ""
+	}
+	q, qerr := a.profile.LocalQuery(a.env, dir)
+	here, err = a.readHere(ctx, q)
+	if err == nil && gone != nil {
+		here.Dir, here.Problem = ".", discovery.NoDirectory
+	}
+	return here, qerr, err
 }
 
 // readThere reaches a target, where it is not yet, and asks it for the collections of a conversation's environment. Without
@@ -101,26 +117,13 @@ func (a *app) readThere(ctx context.Context, ask catalogAsk) (*discovery.Listing
 	return r.cache.Collections(ctx, a.profile.EnvironmentQuery(cmp.Or(ask.dir, discovery.Home)))
 }
 
-// workingDir returns the working directory that a --cwd flag names on this machine.
-func workingDir(dir string) (string, error) {
-	if dir == "" {
-		return os.Getwd()
-	}
-	return filepath.Abs(dir)
-}
-
 // names returns what SKILL names mean here: this machine's catalog in the working directory, as
 // large as it is. It is made once.
 func (a *app) names(ctx context.Context) (*discovery.Catalog, error) {
 	if a.named != nil {
 		return a.named, nil
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		dir = "" // removed; the other collections are still there
-	}
-	q, qerr := a.profile.LocalQuery(a.env, dir)
-	listing, err := a.readHere(ctx, q)
+	listing, qerr, err := a.readBoth(ctx, "")
 	if err != nil {
 		return nil, err
 	}

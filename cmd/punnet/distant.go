@@ -28,6 +28,7 @@ type distant struct {
 	names map[string][]string    // of a directory
 	links map[string]linkTarget  //
 	fails map[string]error       // why a directory was not listed
+	cut   map[string]bool        // a directory has more names than were listed
 
 	mu   sync.Mutex
 	lost error // an error that says nothing about a file
@@ -50,7 +51,7 @@ func openDistant(files transport.Reader, at string, rules bundle.Rules) (*bundle
 		return nil, nil, err
 	}
 	linked := info.Mode()&fs.ModeSymlink != 0
-	d := &distant{files: files, dir: at, infos: map[string]fs.FileInfo{}, names: map[string][]string{}, links: map[string]linkTarget{}, fails: map[string]error{}}
+	d := &distant{files: files, dir: at, infos: map[string]fs.FileInfo{}, names: map[string][]string{}, links: map[string]linkTarget{}, fails: map[string]error{}, cut: map[string]bool{}}
 	if d.dir, err = files.RealPath(at); err == nil {
 		info, err = files.Lstat(d.dir)
 	}
@@ -58,7 +59,7 @@ func openDistant(files transport.Reader, at string, rules bundle.Rules) (*bundle
 		return nil, nil, err
 	}
 	if !info.IsDir() {
-		return nil, nil, fmt.Errorf("%s: it is not a directory", display.Quote(at))
+		return nil, nil, errors.New("it is not a directory")
 	}
 	d.infos["."] = info
 	d.look(rules)
@@ -86,6 +87,7 @@ func (d *distant) look(rules bundle.Rules) {
 				d.fails[dir] = d.note(failed[i])
 				continue
 			}
+			d.cut[dir] = failed[i] != nil
 			for _, info := range found[i] {
 				name := strings.Clone(info.Name())
 				d.names[dir] = append(d.names[dir], name)
@@ -164,7 +166,7 @@ func (d *distant) Lstat(name string) (fs.FileInfo, error) {
 	if info := d.infos[name]; info != nil {
 		return info, nil
 	}
-	if _, listed := d.names[path.Dir(name)]; listed {
+	if dir := path.Dir(name); d.names[dir] != nil && !d.cut[dir] {
 		return nil, &fs.PathError{Op: "lstat", Path: name, Err: fs.ErrNotExist}
 	}
 	info, err := d.files.Lstat(d.path(name))

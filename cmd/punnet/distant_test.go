@@ -84,6 +84,7 @@ func TestASkillOnATargetIsWhatItWouldBeHere(t *testing.T) {
 		"too deep":            {deep + "f = x"},
 		"at the entries":      many(511, "f%d = "),
 		"too many entries":    many(512, "f%d = "),
+		"far too many":        many(3000, "f%d = "),
 		"many directories":    many(200, "a%[1]d/b%[1]d/c = "),
 		"names":               {"a b = x", "café = x", "bad\x01name = x", "back\\slash = x", "bad\x80 = x"},
 		"colliding names":     {"readme = a", "README = b"},

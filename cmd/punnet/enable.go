@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -22,7 +23,7 @@ enabled roots. Sessions that begin later look for skills there before anywhere e
 Entries and keys of that file that others wrote stay as they are.`,
 		Example: "  punnet --profile headlesscode enable .agents/skills",
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(_ *cobra.Command, args []string) error { return a.enable(args[0]) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.enable(cmd.Context(), args[0]) },
 	}
 }
 
@@ -34,7 +35,7 @@ func (a *app) disableCommand() *cobra.Command {
 not exist any more; nothing in it is touched.`,
 		Example: "  punnet --profile headlesscode disable .agents/skills",
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(_ *cobra.Command, args []string) error { return a.disable(args[0]) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.disable(cmd.Context(), args[0]) },
 	}
 }
 
@@ -48,7 +49,7 @@ func (a *app) enabledFile() (string, error) {
 	return file, err
 }
 
-func (a *app) enable(arg string) error {
+func (a *app) enable(ctx context.Context, arg string) error {
 	file, err := a.enabledFile()
 	if err != nil {
 		return err
@@ -67,15 +68,15 @@ func (a *app) enable(arg string) error {
 	if _, err := os.Lstat(filepath.Join(root, skill.FileName)); err == nil {
 		return &cliError{code: "not-a-collection", err: fmt.Errorf("%s: it is a skill, not a directory of skills", display.Quote(root)), hint: "enable the directory that it is in, or import it"}
 	}
-	added, err := profile.Enable(file, root)
+	added, err := profile.Enable(ctx, file, root)
 	if err != nil {
-		return named(err)
+		return notChanged(err)
 	}
 	a.sayEnabled(root, file, true, added)
 	return nil
 }
 
-func (a *app) disable(arg string) error {
+func (a *app) disable(ctx context.Context, arg string) error {
 	file, err := a.enabledFile()
 	if err != nil {
 		return err
@@ -84,12 +85,23 @@ func (a *app) disable(arg string) error {
 	if err != nil {
 		return err
 	}
-	removed, err := profile.Disable(file, root)
+	removed, err := profile.Disable(ctx, file, root)
 	if err != nil {
-		return named(err)
+		return notChanged(err)
 	}
 	a.sayEnabled(root, file, false, removed)
 	return nil
+}
+
+// mendEnabled says what mends a file of enabled roots.
+const mendEnabled = "mend it, or move it away and enable the roots again"
+
+// notChanged is the error of a file of enabled roots that stays as it is.
+func notChanged(err error) error {
+	if errors.Is(err, profile.ErrNotRoots) {
+		return &cliError{err: err, hint: mendEnabled}
+	}
+	return named(err)
 }
 
 func (a *app) sayEnabled(root, file string, enabled, changed bool) {

@@ -123,12 +123,11 @@ func strictSeverities(s skill.Severities) skill.Severities {
 // check goes through all that is to be checked. Its error is for what is no fault of a path's.
 func (v *validation) check(ctx context.Context, args []string) error {
 	if len(args) == 0 {
-		dir, err := os.Getwd()
+		listing, qerr, err := v.readBoth(ctx, "")
 		if err != nil {
-			dir = ""
+			return err
 		}
-		q, qerr := v.profile.LocalQuery(v.env, dir)
-		return v.checkCollections(ctx, q, v.profile.Policy(true), qerr)
+		return v.checkCollections(ctx, listing, v.profile.Policy(true), qerr)
 	}
 	for _, arg := range args {
 		if err := v.checkPath(ctx, arg); err != nil {
@@ -163,7 +162,11 @@ func (v *validation) checkPath(ctx context.Context, arg string) error {
 	q := discovery.Query{Roots: []discovery.Root{{Path: filepath.ToSlash(at), Entries: discovery.MaxListed}}}
 	policy := v.profile.Policy(true)
 	policy.Roots, policy.Skills = []discovery.RootPolicy{{Entries: discovery.MaxListed}}, 0
-	if err := v.checkCollections(ctx, q, policy, nil); err != nil {
+	listing, err := v.readHere(ctx, q)
+	if err != nil {
+		return err
+	}
+	if err := v.checkCollections(ctx, listing, policy, nil); err != nil {
 		return err
 	}
 	if len(v.out.Skills) == before {
@@ -173,11 +176,7 @@ func (v *validation) checkPath(ctx context.Context, arg string) error {
 }
 
 // checkCollections checks the skills of collections, and the collections themselves.
-func (v *validation) checkCollections(ctx context.Context, q discovery.Query, policy discovery.Policy, qerr error) error {
-	listing, err := v.readHere(ctx, q)
-	if err != nil {
-		return err
-	}
+func (v *validation) checkCollections(ctx context.Context, listing *discovery.Listing, policy discovery.Policy, qerr error) error {
 	c := v.build(policy, qerr, listing)
 	about, rest := sortFindings(c.Diagnostics, listing)
 	listed := map[string]bool{}
@@ -298,7 +297,10 @@ func (v *validation) findings(ctx context.Context, src *bundle.Source) ([]diagno
 	}
 	_, report, err := src.Scan(ctx, v.profile.Rules)
 	if rejected, ok := errors.AsType[*bundle.RejectedError](err); ok {
-		return append(ds, scanDiagnostics(src, rejected.Findings, skill.Error)...), name, nil
+		more := scanDiagnostics(src, rejected.Findings, skill.Error)
+		return append(ds, slices.DeleteFunc(more, func(d diagnostic) bool { // the file itself is judged already
+			return slices.ContainsFunc(ds, func(k diagnostic) bool { return k.Code == d.Code && k.Path == d.Path })
+		})...), name, nil
 	}
 	if err != nil {
 		return nil, "", err

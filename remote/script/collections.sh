@@ -256,7 +256,7 @@ marked() {
 # place: where the command asks about, and the repository around it.
 place() {
   cd -P . 2>/dev/null
-  h=${HOME:-.}
+  case ${HOME-} in /*) h=$HOME ;; *) h=. ;; esac
   cd -P "$h" 2>/dev/null && h=$PWD
   say home "$h"
   [ "$d" ] || return
