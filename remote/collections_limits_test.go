@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/punnet/punnet/discovery"
-	"github.com/punnet/punnet/transport"
 	"github.com/punnet/punnet/skill"
+	"github.com/punnet/punnet/transport"
 )
 
 func TestWhatAnAccountMayNotReadIsSaid(t *testing.T) {
