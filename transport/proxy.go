@@ -62,12 +62,24 @@ func (a *attempt) jump(ctx context.Context) (net.Conn, error) {
 	return nil, err
 }
 
-// parseJump reads one machine of ProxyJump: [user@]host[:port], or an ssh URL.
+// parseJump reads one machine of ProxyJump: [user@]host[:port], or an ssh URL. Only the URL's user is
+// %-encoded. ssh -G puts brackets around every address, also one of IPv4, and around what looks like one.
 func parseJump(s string) (Target, error) {
-	if !strings.HasPrefix(strings.ToLower(s), "ssh://") {
-		s = "ssh://" + s
+	if strings.HasPrefix(strings.ToLower(s), "ssh://") {
+		return ParseTarget(s)
 	}
-	return ParseTarget(s)
+	user, host := "", s
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		user, host = s[:i], s[i+1:]
+	}
+	t, err := hostPort(user, host)
+	if err != nil {
+		return t, err
+	}
+	if inner := strings.TrimSuffix(strings.TrimPrefix(t.Host, "["), "]"); strings.Trim(inner, "0123456789.") == "" {
+		t.Host = inner
+	}
+	return t, t.check()
 }
 
 // proxy connects through the input and output of ProxyCommand.

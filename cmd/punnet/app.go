@@ -151,13 +151,23 @@ func (a *app) start(cmd *cobra.Command) error {
 		return err
 	}
 	if a.timeout > 0 {
-		ctx, cancel := context.WithTimeoutCause(cmd.Context(), a.timeout, fmt.Errorf("gave up after %v, as --timeout says: %w", a.timeout, context.DeadlineExceeded))
+		ctx, cancel := context.WithTimeoutCause(cmd.Context(), a.timeout, gaveUp(a.timeout))
 		a.cancel = cancel
 		cmd.SetContext(ctx)
 	}
 	a.started = true
 	return nil
 }
+
+// gaveUp is the end of the time that --timeout gives.
+type gaveUp time.Duration
+
+func (g gaveUp) Error() string {
+	return fmt.Sprintf("gave up after %v, as --timeout says", time.Duration(g))
+}
+
+// Is makes it the end of a context.
+func (gaveUp) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // chooseProfile loads the profile that the flag, the environment or the configuration file names.
 func (a *app) chooseProfile() error {
