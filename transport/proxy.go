@@ -33,6 +33,9 @@ func (a *attempt) jump(ctx context.Context) (net.Conn, error) {
 		before = nil // the first machine's own configuration says how it is reached
 	}
 	hop, err := dialSSH(ctx, t, o, before, a.depth+1)
+	if errors.Is(err, errJumps) {
+		return nil, err // as it is: the machines on the way are the same again and again
+	}
 	if err != nil {
 		return nil, &Error{Op: "jump", Target: a.t, Addr: a.addr, Err: err}
 	}
@@ -160,11 +163,32 @@ func (c *proxyConn) ended(err error) error {
 	}
 	// What it had to say is complete when it is gone.
 	c.end(lastWords)
-	if text := c.words.String(); text != "" {
-		err = fmt.Errorf("%w; ProxyCommand said: %s", err, display.Said(text))
+	e := &proxyError{err: err, words: c.words.String()}
+	if st := c.p.ProcessState; st != nil && st.Exited() && st.ExitCode() != 0 {
+		e.status = st.ExitCode()
 	}
-	return err
+	return e
 }
+
+// proxyError is the end of a connection through a command.
+type proxyError struct {
+	err    error
+	status int    // with which the command ended by itself, or 0
+	words  string // what it said of it
+}
+
+func (e *proxyError) Error() string {
+	text := "ProxyCommand ended"
+	if e.status != 0 {
+		text += fmt.Sprintf(" with exit status %d", e.status)
+	}
+	if e.words != "" {
+		text += " and said: " + display.Said(e.words)
+	}
+	return text
+}
+
+func (e *proxyError) Unwrap() error { return e.err }
 
 func (c *proxyConn) Close() error {
 	c.end(0)

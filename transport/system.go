@@ -10,6 +10,7 @@ import (
 
 	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/internal/proc"
+	"github.com/punnet/punnet/internal/sshconfig"
 )
 
 // answerTime is how long the system's ssh may take longer where it can ask a person: when it asks,
@@ -101,7 +102,7 @@ func (a *attempt) masterError(ctx, waiting context.Context, err error, text stri
 		return a.fail("dial", nil, proc.Ended(ctx))
 	case waiting.Err() != nil:
 		e := a.fail("dial", ErrTimeout, context.Cause(waiting))
-		e.Advice = "see what it waits for with: " + a.sshLine()
+		e.Advice = "see what it waits for with: " + sshLine("ssh", a.o.query(a.t))
 		return e
 	case text == "":
 		return a.fail("dial", nil, fmt.Errorf("the system's ssh said nothing: %w", err))
@@ -120,23 +121,22 @@ func (a *attempt) sshError(text string) error {
 			changed.Addr = a.addr
 			e.Err = changed
 		} else {
-			e.Advice = "connect once by hand and compare the fingerprint that ssh shows with the machine's own: " + a.sshLine()
+			e.Advice = "connect once by hand and compare the fingerprint that ssh shows with the machine's own: " + sshLine("ssh", a.o.query(a.t))
 		}
 	case ErrLost:
 		if strings.Contains(text, "kex_exchange_identification") {
-			e.Err = &both{e.Err, &droppedError{err: errors.New("in the key exchange")}}
+			e.Err = &both{e.Err, &droppedError{addr: a.addr, err: errors.New("in the key exchange")}}
 		}
 	}
 	return e
 }
 
-// sshLine is the command that connects as this attempt does, for a person.
-func (a *attempt) sshLine() string {
-	line := "ssh"
-	for _, arg := range a.o.query(a.t).Args() {
-		line += " " + word(arg)
+// sshLine is a command of ssh's with what is asked for in q, for a person.
+func sshLine(command string, q sshconfig.Query) string {
+	for _, arg := range q.Args() {
+		command += " " + word(arg)
 	}
-	return line
+	return command
 }
 
 // classify finds the kind of failure in what ssh wrote. Its words are English in every locale, but
