@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,5 +68,20 @@ func TestAMachineOnTheWayMayBeAnAddress(t *testing.T) {
 	c := dial(t, d.alias, o)
 	if out, _, err := run(t.Context(), c, "cat", "through"); err != nil || out != "through" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// TestAMachineOnTheWayThatGoesNoFurtherIsNamed has one where nobody listens behind it, and one that
+// may not connect others.
+func TestAMachineOnTheWayThatGoesNoFurtherIsNamed(t *testing.T) {
+	for lines, want := range map[string]string{"": "as real sees it", "AllowTcpForwarding no": "AllowTcpForwarding"} {
+		d := newSSHD(t, tempDir(t), lines)
+		t.Cleanup(d.stop)
+		o := d.options()
+		o.Options = []string{"ProxyJump=" + d.alias, "HostName=localhost", fmt.Sprintf("Port=%d", freePort(t))}
+		_, err := Dial(t.Context(), Target{Host: "far"}, o)
+		if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), d.alias) || !strings.Contains(Hint(err), want) {
+			t.Errorf("%q: %v; hint %q", lines, err, Hint(err))
+		}
 	}
 }

@@ -52,17 +52,22 @@ func (a *attempt) jump(ctx context.Context) (net.Conn, error) {
 	}
 	hop.Close()
 	var no *ssh.OpenChannelError
+	e := a.fail("dial", ErrUnreachable, nil)
+	e.Advice = fmt.Sprintf("check that an SSH server listens at %s, as %s sees it", a.addr, t)
 	switch {
 	case ctx.Err() != nil:
-		err = a.fail("dial", nil, proc.Ended(ctx))
+		return nil, a.fail("dial", nil, proc.Ended(ctx))
+	case errors.As(err, &no) && no.Reason == ssh.Prohibited:
+		e.Err = fmt.Errorf("%s does not connect others: %s", t, display.Said(no.Message))
+		e.Advice = fmt.Sprintf("have the server at %s allow it (AllowTcpForwarding, PermitOpen), or go through another", t)
 	case errors.As(err, &no):
-		err = a.fail("dial", ErrUnreachable, fmt.Errorf("%s could not connect: %s", t, display.Said(no.Message)))
+		e.Err = fmt.Errorf("%s could not connect: %s", t, display.Said(no.Message))
 	case dialing.Err() != nil:
-		err = a.fail("dial", ErrUnreachable, &both{fmt.Errorf("no answer through %s within %v", t, a.dialTimeout()), ErrTimeout})
+		e.Err = &both{fmt.Errorf("no answer through %s within %v", t, a.dialTimeout()), ErrTimeout}
 	default:
-		err = a.fail("dial", ErrUnreachable, fmt.Errorf("through %s: %s", t, display.Said(err.Error())))
+		e.Err = fmt.Errorf("through %s: %s", t, display.Said(err.Error()))
 	}
-	return nil, err
+	return nil, e
 }
 
 // parseJump reads one machine of ProxyJump: [user@]host[:port], or an ssh URL. Only the URL's user is
