@@ -179,7 +179,7 @@ func (a *attempt) refused(ctx context.Context, clock *handshakeClock, login *log
 		e.Advice = "check that an SSH server listens at " + a.addr
 		return e
 	case errors.Is(err, errOld):
-		e := a.fail(op, ErrProtocol, &both{fmt.Errorf("%w%s", errOld, a.saying()), err})
+		e := a.fail(op, ErrProtocol, errOld)
 		e.Advice = "it is too old to be trusted with anything; have the SSH server there replaced"
 		return e
 	case a.keys.refused != nil:

@@ -105,7 +105,9 @@ func (a *attempt) masterError(ctx, waiting context.Context, err error, text stri
 		e.Advice = "see what it waits for with: " + sshLine("ssh", a.o.query(a.t))
 		return e
 	case text == "":
-		return a.fail("dial", nil, fmt.Errorf("the system's ssh said nothing: %w", err))
+		e := a.fail("dial", nil, fmt.Errorf("the system's ssh said nothing: %w", err))
+		e.Advice = "see how far it comes with: " + sshLine("ssh -v", a.o.query(a.t))
+		return e
 	}
 	return a.sshError(text)
 }
@@ -162,9 +164,11 @@ func classify(text string) (advice string, kind error) {
 		{"connect to host", ErrUnreachable, "check that the machine is on, that an SSH server listens there, and that no firewall is in between"},
 		{"open failed: connect failed", ErrUnreachable, "the machine on the way cannot reach the target"},
 		{"Unable to negotiate", ErrProtocol, "the two sides share no algorithm; the configuration can add one"},
+		{"Protocol major versions differ", ErrProtocol, "it is too old to be trusted with anything; have the SSH server there replaced"},
+		{"No SSH version received", ErrProtocol, "check that it is an SSH server that listens there"},
+		{"kex_exchange_identification", ErrLost, "too many connections at once, or a server that has had enough of this address, end so; wait and try again"},
 		{"Connection closed", ErrLost, ""},
 		{"Connection reset", ErrLost, ""},
-		{"kex_exchange_identification", ErrLost, "too many connections at once, or a server that has had enough of this address, end so; wait and try again"},
 	} {
 		if strings.Contains(text, c.words) {
 			return c.advice, c.kind
