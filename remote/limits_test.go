@@ -32,6 +32,9 @@ func TestReport23Compose11677(t *testing.T) {
 				if len(copies) != len(digests) || copies[0].State != Whole || copies[400].State != Absent {
 					t.Errorf("%d copies, the first %+v", len(copies), copies[0])
 				}
+				if p, err := c.Probe(t.Context()); err != nil || p.Class != map[bool]string{false: "exec", true: "sftp"}[noExec] || p.Files != nil || p.Latency <= 0 {
+					t.Errorf("a probe: %+v, %v", p, err)
+				}
 			})
 		}
 	}

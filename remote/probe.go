@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/punnet/punnet/internal/display"
@@ -58,17 +57,16 @@ func (c *Cache) Probe(ctx context.Context) (*Probe, error) {
 	exec := c.way == nil || c.way.name() == "exec"
 	var f *facts
 	var cache error
-	var wg sync.WaitGroup
 	if exec {
-		wg.Go(func() { p.Cache, f, cache, p.Exec = c.probeExec(ctx) })
+		p.Cache, f, cache, p.Exec = c.probeExec(ctx)
 	} else {
 		p.Exec = errors.New("commands are not to be used")
 		if !c.o.NoExec {
 			p.Exec = fmt.Errorf("%s has no /bin/sh", display.Said(c.conn.Server()))
 		}
 	}
-	wg.Go(func() { p.Extensions, p.Latency, p.Files = c.probeFiles(ctx) })
-	wg.Wait()
+	// After the commands, not beside them: SFTP keeps its channel, and a server may open only one.
+	p.Extensions, p.Latency, p.Files = c.probeFiles(ctx)
 	if err := ctx.Err(); err != nil {
 		return nil, side("probe", "on the way to the target", context.Cause(ctx))
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -22,6 +24,9 @@ const (
 	methodInteractive = "keyboard-interactive"
 	methodPassword    = "password"
 )
+
+// maxSteps is how many steps of a login a server may take one after the other and want another.
+const maxSteps = 8
 
 // login gets one account of one machine open. It picks one method after the other, each key a method
 // of its own, from what the server would take, so that what fails on our side, a refusing agent or a
@@ -86,6 +91,9 @@ func (l *login) next(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 	l.settle(c)
 	if l.ctx.Err() != nil {
 		return nil, context.Cause(l.ctx)
+	}
+	if len(l.passed) > maxSteps {
+		return nil, fmt.Errorf("the server took %d steps and wants more", maxSteps)
 	}
 	for _, m := range l.order() {
 		if !slices.Contains(l.allowed, m) || l.ended[m] != nil {
@@ -197,12 +205,16 @@ func (l *login) interactive() ssh.AuthMethod {
 		return nil
 	}
 	l.note(methodInteractive)
-	asked := false
+	rounds := 0
 	l.end(methodInteractive, errNoQuestion)
 	return ssh.KeyboardInteractive(func(name, instruction string, questions []string, echos []bool) ([]string, error) {
-		if !asked {
-			asked = true
+		if rounds++; rounds == 1 {
 			delete(l.ended, methodInteractive)
+		}
+		if rounds > maxRoundsAsked {
+			err := fmt.Errorf("the server asked %d times and did not decide", maxRoundsAsked)
+			l.end(methodInteractive, err)
+			return nil, err
 		}
 		answers, err := l.ask.round(name, instruction, questions, echos)
 		l.end(methodInteractive, err)
@@ -267,6 +279,26 @@ func (l *login) takes() []string {
 	return names
 }
 
+// adding is the command that has the agent hold a key, and what else it takes that the agent is used.
+func (l *login) adding(file string) string {
+	add := "ssh-add " + file
+	if l.s.IdentityAgent != "" {
+		return l.withAgent(add)
+	}
+	if os.Getenv("SSH_AUTH_SOCK") != "" {
+		return add + ", and use the agent, with: -o IdentityAgent=SSH_AUTH_SOCK"
+	}
+	return `eval "$(ssh-agent)"; ` + add
+}
+
+// withAgent is a command that speaks to the agent of the configuration.
+func (l *login) withAgent(command string) string {
+	if agent := l.s.IdentityAgent; runtime.GOOS != "windows" && agent != os.Getenv("SSH_AUTH_SOCK") {
+		return "SSH_AUTH_SOCK=" + word(agent) + " " + command
+	}
+	return command
+}
+
 // advice says what would open the account.
 func (l *login) advice(err error) string {
 	takes := func(m string) bool { return slices.Contains(l.allowed, m) }
@@ -277,12 +309,12 @@ func (l *login) advice(err error) string {
 		return fmt.Sprintf("the server had enough after %d of the keys; name the right one with IdentityFile and set "+
 			"IdentitiesOnly yes, or: -i FILE -o IdentitiesOnly=yes", keys)
 	case len(l.keys.locked) > 0:
-		return "unlock the key for this session with: ssh-add " + word(l.keys.locked[0])
+		return "unlock the key for this session with: " + l.adding(word(l.keys.locked[0]))
 	case len(l.keys.unsigned) > 0:
 		return "the agent holds " + l.keys.unsigned[0] + " and would not sign with it; a key that is limited to some machines " +
 			"(ssh-add -h) works with --transport system"
 	case len(l.keys.hardware) > 0 && takes(methodPublickey):
-		return "let the agent use the security key, with: ssh-add " + word(l.keys.hardware[0]) + ", or use --transport system"
+		return "use --transport system, or let the agent use the security key, with: " + l.adding(word(l.keys.hardware[0]))
 	case strings.Contains(err.Error(), "no common public key signature algorithm"):
 		return "the server knows no newer signatures of RSA keys; allow the old ones with -o PubkeyAcceptedAlgorithms=+ssh-rsa, or use another key"
 	case asks && l.ask.nobody() && (keys == 0 || !takes(methodPublickey)):
@@ -291,8 +323,10 @@ func (l *login) advice(err error) string {
 		return "what was answered did not open the account; check the answers and the account's name"
 	case !asks && !takes(methodPublickey) && len(l.allowed) > 0:
 		return "the server takes only " + strings.Join(l.takes(), ", ") + "; if ssh gets in so, use --transport system"
+	case keys == 0 && takes(methodPublickey) && l.keys.agent.err != nil:
+		return "name a key with -i FILE, or see why the agent does not answer with: " + l.withAgent("ssh-add -l")
 	case keys == 0 && takes(methodPublickey):
-		return "name a key with -i FILE, or add one to the agent with: ssh-add FILE"
+		return "name a key with -i FILE, or add one to the agent with: " + l.adding("FILE")
 	case len(l.passed) > 0:
 		return "the server wants more than one key; name the others with IdentityFile"
 	case keys == 0:

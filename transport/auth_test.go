@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -320,4 +321,30 @@ func TestWithoutAnSSHProgramTheDefaultsWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
+}
+
+// TestTheHintAboutAnAgentNamesTheOneThatIsUsed is for agents that ssh-add would not speak to by itself.
+func TestTheHintAboutAnAgentNamesTheOneThatIsUsed(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: the commands are ones of sh")
+	}
+	dir := tempDir(t)
+	keyFile(t, dir+"/locked", "secret")
+	s := newAccount(t)
+	for name, c := range map[string]struct{ env, agent, want string }{
+		"the session's":          {dir + "/mine", "", "with: ssh-add " + dir + "/locked"},
+		"another":                {dir + "/mine", dir + "/other", "with: SSH_AUTH_SOCK=" + dir + "/other ssh-add " + dir + "/locked"},
+		"none, by configuration": {dir + "/mine", "none", "with: ssh-add " + dir + "/locked, and use the agent, with: -o IdentityAgent=SSH_AUTH_SOCK"},
+		"none at all":            {"", "none", `with: eval "$(ssh-agent)"; ssh-add ` + dir + "/locked"},
+	} {
+		t.Setenv("SSH_AUTH_SOCK", c.env)
+		lines := []string{"IdentityFile " + dir + "/locked"}
+		if c.agent != "" {
+			lines = append(lines, "IdentityAgent "+c.agent)
+		}
+		_, err := Dial(t.Context(), Target{Host: "host"}, authConfig(t, s, lines...))
+		if !errors.Is(err, ErrAuth) || !strings.HasSuffix(Hint(err), c.want) {
+			t.Errorf("%s: %v; hint %q", name, err, Hint(err))
+		}
+	}
 }

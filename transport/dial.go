@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,6 +29,9 @@ const (
 	// maxJumps bounds a chain of ProxyJump, which a configuration can make endless.
 	maxJumps = 8
 )
+
+// errJumps is a ProxyJump that has no end.
+var errJumps = fmt.Errorf("more than %d machines to go through; does ProxyJump lead back?", maxJumps)
 
 // attempt is one try to connect to one machine.
 type attempt struct {
@@ -54,7 +58,7 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 		return nil, &Error{Op: "resolve", Target: t, Kind: ErrConfig, Err: err}
 	}
 	if depth > maxJumps {
-		return nil, &Error{Op: "resolve", Target: t, Kind: ErrConfig, Err: fmt.Errorf("more than %d machines to go through; does ProxyJump lead back?", maxJumps)}
+		return nil, &Error{Op: "resolve", Target: t, Kind: ErrConfig, Err: errJumps, Advice: "see where it leads to: " + sshLine("ssh -G", o.query(checked))}
 	}
 	s, err := o.settings.Resolve(ctx, o.query(checked))
 	if err != nil {
@@ -64,7 +68,7 @@ func dialSSH(ctx context.Context, t Target, o Options, jumps []string, depth int
 		} else if errors.Is(err, context.DeadlineExceeded) {
 			kind = ErrTimeout
 		}
-		err = &Error{Op: "resolve", Target: t, Kind: kind, Err: err, Advice: "see what ssh says: ssh -G " + word(checked.Host)}
+		err = &Error{Op: "resolve", Target: t, Kind: kind, Err: err, Advice: "see what ssh says: " + sshLine("ssh -G", o.query(checked))}
 		o.step(Step{Target: t, Name: StepConfiguration, Err: err, Took: time.Since(started)})
 		return nil, err
 	}
@@ -172,21 +176,31 @@ func (a *attempt) refused(ctx context.Context, clock *handshakeClock, login *log
 	case ctx.Err() != nil:
 		return a.fail(op, nil, proc.Ended(ctx))
 	case !clock.stop():
-		e := a.fail(op, ErrTimeout, fmt.Errorf("not done within %v", a.o.handshake()))
+		e := a.fail(op, ErrTimeout, fmt.Errorf("not done within %v%s", a.o.handshake(), a.saying()))
 		e.Advice = "check that an SSH server listens at " + a.addr
+		return e
+	case errors.Is(err, errOld):
+		e := a.fail(op, ErrProtocol, errOld)
+		e.Advice = "it is too old to be trusted with anything; have the SSH server there replaced"
 		return e
 	case a.keys.refused != nil:
 		return a.fail(op, ErrHostKey, a.keys.refused)
 	case !a.keys.passed && dropped(err):
-		d := &droppedError{a.heard.words(), err}
+		if proxy, ok := errors.AsType[*proxyError](err); ok && proxy.status != 0 {
+			e := a.fail(op, ErrLost, fault.Both(fmt.Errorf("%s%s", proxy.Error(), a.saying()), proxy))
+			e.Advice = "see what is wrong with the ProxyCommand, with: " + sshLine("ssh -v", a.o.query(a.t))
+			return e
+		}
+		d := &droppedError{a.heard.words(), a.addr, err}
 		e := a.fail(op, ErrLost, d)
 		e.Advice = d.advice()
 		return e
 	case !a.keys.passed:
-		e := a.fail(op, ErrProtocol, errors.New(display.Said(err.Error())))
-		if words := a.heard.words(); words != "" {
-			e.Err = fmt.Errorf("%w; the server said: %s", e.Err, display.Said(words))
-			e.Advice = "check that it is an SSH server that listens at " + a.addr
+		e := a.fail(op, ErrProtocol, fmt.Errorf("%s%s", display.Said(err.Error()), a.saying()))
+		e.Advice = "check that it is an SSH server that listens at " + a.addr
+		if strings.Contains(err.Error(), "no common algorithm") {
+			e.Advice = "the two sides share no algorithm; try --transport system, or allow one that the server offers in the ssh configuration " +
+				"(KexAlgorithms, HostKeyAlgorithms, Ciphers, MACs)"
 		}
 		return e
 	case dropped(err):
@@ -200,6 +214,14 @@ func (a *attempt) refused(ctx context.Context, clock *handshakeClock, login *log
 	e := a.fail(op, ErrAuth, login.failure(err))
 	a.o.step(Step{Target: a.t, Name: StepLogin, Err: e})
 	return e
+}
+
+// saying returns what the server said in place of its version, to be put behind an error.
+func (a *attempt) saying() string {
+	if words := a.heard.words(); words != "" {
+		return "; the server said: " + display.Said(words)
+	}
+	return ""
 }
 
 // dropped reports whether err is the other side's closing of the connection.

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -227,8 +228,14 @@ func (h *hostKeys) unknown(e *HostKeyError, key ssh.PublicKey) error {
 		return nil
 	}
 	file := h.s.UserKnownHosts[0]
-	if err := h.record(file, key); err != nil {
+	switch err := h.record(file, key); {
+	case errors.Is(err, errMeanwhile):
 		return fault.Both(fmt.Errorf("recording the host key of %s: %w", display.Quote(e.Host), err), ErrHostKey)
+	case err != nil:
+		// As with ssh: it was accepted, and will be new again.
+		h.log.Warn("the host key could not be recorded", "host", display.Quote(e.Host), "file", display.Quote(file), "error", display.Said(err.Error()))
+		h.accept(e, "new, and not recorded: "+err.Error())
+		return nil
 	}
 	h.log.Info("recorded a new host key", "host", display.Quote(e.Host), "type", e.KeyType, "fingerprint", e.Fingerprint, "file", file)
 	h.accept(e, "new, and recorded in "+file)

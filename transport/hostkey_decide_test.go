@@ -326,3 +326,58 @@ func FuzzFilesOfHostKeys(f *testing.F) {
 		}
 	})
 }
+
+// TestAKeyThatCannotBeRecordedIsAcceptedAsBySSH has places for known_hosts where nothing can be written.
+func TestAKeyThatCannotBeRecordedIsAcceptedAsBySSH(t *testing.T) {
+	s := startServer(t, transporttest.Options{})
+	o := needSSH(t, s)
+	dir := tempDir(t)
+	write(t, filepath.Join(dir, "file"), "")
+	for name, file := range map[string]string{"a directory": dir, "below a file": filepath.Join(dir, "file", "known"), "no file": os.DevNull} {
+		var log logBuffer
+		var found string
+		o.Log = log.logger()
+		o.Trace = func(s Step) {
+			if s.Name == StepHostKey {
+				found = s.Value
+			}
+		}
+		for strict, want := range map[string]bool{"accept-new": true, "yes": false} {
+			o.Options = []string{"UserKnownHostsFile=" + file, "StrictHostKeyChecking=" + strict}
+			c, err := Dial(t.Context(), Target{Host: "user"}, o)
+			if err == nil {
+				c.Close()
+			}
+			if (err == nil) != want || want && (!strings.Contains(found, "not recorded") || !strings.Contains(log.String(), "could not be recorded")) {
+				t.Errorf("%s, %s: %v; found %q, log %s", name, strict, err, found, log.String())
+			}
+		}
+	}
+}
+
+func TestNamesInKnownHostsAreReadInAnyCase(t *testing.T) {
+	dir := tempDir(t)
+	file := filepath.Join(dir, "known")
+	key, authority, other := testKey(t, "ed25519").PublicKey(), testKey(t, "ed25519").PublicKey(), testKey(t, "ed25519").PublicKey()
+	text := func(k ssh.PublicKey) string { return string(ssh.MarshalAuthorizedKey(k)) }
+	write(t, file, "# A comment With Capitals\n"+
+		"DevBox.Example,!Not.Example "+text(key)+
+		"@cert-authority *.Corp.Example "+text(authority)+
+		xknownhosts.HashHostname("hashed.example")+" "+text(other)+
+		"MyAlias "+text(other))
+	k, err := readKnown([]string{file}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]string{
+		"devbox.example": ":2", "a.corp.example": ":3", "hashed.example": ":4", "MyAlias": ":5", "myalias": ":5", "not.example": "",
+	} {
+		lines := k.lines(host + ":22")
+		if want == "" && len(lines) > 0 || want != "" && (len(lines) != 1 || lines[0].place != file+want) {
+			t.Errorf("%s: %+v", host, lines)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "punnet-known-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -52,15 +52,13 @@ func readKnown(files []string, log *slog.Logger) (*knownFiles, error) {
 			}
 			continue
 		}
-		name := f
-		_, err := knownhosts.NewDB(f)
-		if errors.Is(err, bufio.ErrTooLong) {
-			log.Warn("known hosts file has a line that is too long, which is left out", "file", f)
-			if name, err = withoutLong(f); err == nil {
-				defer os.RemoveAll(filepath.Dir(name))
-				k.names[name] = f
-				_, err = knownhosts.NewDB(name)
-			}
+		name, err := readable(f, log)
+		if err == nil && name != f {
+			defer os.RemoveAll(filepath.Dir(name))
+			k.names[name] = f
+		}
+		if err == nil {
+			_, err = knownhosts.NewDB(name)
 		}
 		if err != nil {
 			log.Warn("known hosts file is not used", "file", f, "error", err)
@@ -75,29 +73,54 @@ func readKnown(files []string, log *slog.Logger) (*knownFiles, error) {
 	return k, nil
 }
 
-// withoutLong copies a file to a directory of its own, every line longer than the library reads left
-// empty, so that the others keep their numbers.
-func withoutLong(file string) (string, error) {
+// readable returns the name of a file that the library reads as ssh would read file: file itself, or a
+// copy in a directory of its own. There a line that is longer than the library reads is left empty, so that
+// the others keep their numbers, and names with capitals stand in small letters too, for ssh takes both
+// for the same.
+func readable(file string, log *slog.Logger) (string, error) {
 	data, err := readBounded(file, maxKnown)
 	if err != nil {
 		return "", err
 	}
-	var short bytes.Buffer
+	var copied bytes.Buffer
 	for line := range bytes.Lines(data) {
 		if len(line) >= bufio.MaxScanTokenSize {
+			log.Warn("known hosts file has a line that is too long, which is left out", "file", file)
 			line = []byte("\n")
 		}
-		short.Write(line)
+		copied.Write(inSmallLetters(line))
+	}
+	if bytes.Equal(copied.Bytes(), data) {
+		return file, nil
 	}
 	dir, err := os.MkdirTemp("", "punnet-known-")
 	if err != nil {
 		return "", err
 	}
 	name := filepath.Join(dir, "known_hosts")
-	if err := os.WriteFile(name, short.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(name, copied.Bytes(), 0o600); err != nil {
 		return "", errors.Join(err, os.RemoveAll(dir))
 	}
 	return name, nil
+}
+
+// inSmallLetters adds to the names of a line of known_hosts the same in small letters, where they differ.
+func inSmallLetters(line []byte) []byte {
+	names := bytes.TrimLeft(line, " \t")
+	if bytes.HasPrefix(names, []byte("@")) {
+		_, names, _ = bytes.Cut(names, []byte(" "))
+		names = bytes.TrimLeft(names, " \t")
+	}
+	end := bytes.IndexAny(names, " \t")
+	if end < 0 || names[0] == '|' || names[0] == '#' {
+		return line
+	}
+	small := bytes.ToLower(names[:end])
+	if bytes.Equal(small, names[:end]) {
+		return line
+	}
+	at := len(line) - len(names) + end
+	return slices.Concat(line[:at], []byte(","), small, line[at:])
 }
 
 // lines returns the lines that speak of a machine, host:port, by file and number.

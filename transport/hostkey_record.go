@@ -34,10 +34,16 @@ func (h *hostKeys) recordCommand() string {
 	return strings.Join(append(args, word(h.s.Alias), "true"), " ")
 }
 
+// errMeanwhile is a machine whose key has become known since it was looked for, and is another.
+var errMeanwhile = errors.New("another key was recorded at the same time")
+
 // record appends key to file, unless another process did so since it was read. The lock makes two
 // of us agree; ssh itself appends without one, in a single write, as this does.
 func (h *hostKeys) record(file string, key ssh.PublicKey) (err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	if _, err := isFile(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
@@ -55,7 +61,7 @@ func (h *hostKeys) record(file string, key ssh.PublicKey) (err error) {
 			}
 		}
 		if slices.ContainsFunc(now.lines(h.lookup), func(k knownKey) bool { return !k.authority }) {
-			return errors.New("another key was recorded at the same time")
+			return errMeanwhile
 		}
 	}
 	host := knownhosts.Normalize(h.lookup)

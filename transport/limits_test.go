@@ -88,9 +88,9 @@ func TestWhatAServerSaysBeforeItDropsIsSaid(t *testing.T) {
 		kind              error
 	}{
 		"too many":            {"Exceeded MaxStartups\r\n", "said: Exceeded MaxStartups", "MaxStartups", dialAttempts, ErrLost},
-		"several lines":       {"Go away\r\nwe are closed\x1b[2J\r\n", "said: Go away", "", dialAttempts, ErrLost},
+		"several lines":       {"Go away\r\nwe are closed\x1b[2J\r\n", "said: Go away", "is an SSH server", dialAttempts, ErrLost},
 		"an address shut out": {"Not allowed at this time\r\n", "said: Not allowed", "PerSourcePenalties", 1, ErrLost},
-		"nothing":             {"", "before the handshake: ", "", dialAttempts, ErrLost},
+		"nothing":             {"", "before the handshake", "", dialAttempts, ErrLost},
 		"very much":           {strings.Repeat("no ", 10000), "said: no no", "is an SSH server", 1, ErrProtocol},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {

@@ -213,6 +213,45 @@ func TestAServerThatAsksNothingIsNotAskedAgain(t *testing.T) {
 	}
 }
 
+// TestAServerCannotAskWithoutEnd has servers that never decide, and a program that answers at once.
+func TestAServerCannotAskWithoutEnd(t *testing.T) {
+	var again func(ssh.ConnMetadata, []byte) (*ssh.Permissions, error)
+	again = func(ssh.ConnMetadata, []byte) (*ssh.Permissions, error) {
+		return nil, &ssh.PartialSuccessError{Next: ssh.ServerAuthCallbacks{PasswordCallback: again}}
+	}
+	for name, c := range map[string]struct {
+		cfg ssh.ServerConfig
+		max int
+	}{
+		"rounds": {ssh.ServerConfig{KeyboardInteractiveCallback: func(_ ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (*ssh.Permissions, error) {
+			for {
+				if _, err := ask("", "", []string{"Code: "}, []bool{false}); err != nil {
+					return nil, err
+				}
+			}
+		}}, maxRoundsAsked},
+		"steps": {ssh.ServerConfig{PasswordCallback: again}, maxSteps + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			o := startLogin(t, &c.cfg).options(t)
+			asked := 0
+			o.Ask = func(context.Context, Prompt) (string, error) {
+				if asked++; asked > 1000 {
+					t.Error("asked without end")
+					return "", errors.New("enough")
+				}
+				return "x", nil
+			}
+			within(t, 30*time.Second, func() {
+				if err := refusedLogin(t, o); asked != c.max {
+					t.Errorf("asked %d times: %v", asked, err)
+				}
+			})
+		})
+	}
+}
+
 func TestAServersWordsCannotPassForOurs(t *testing.T) {
 	a := &asker{s: &sshconfig.Settings{User: "me", Alias: "dev"}}
 	for in, want := range map[string]string{

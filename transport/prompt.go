@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	maxQuestions  = 16      // of one round of keyboard-interactive
-	maxSaidLines  = 24      // of a server's words around a question
-	maxSaidBytes  = 4 << 10 // and bytes of them
-	serverWaiting = "the server may wait only a minute or two for an answer (LoginGraceTime)"
+	maxQuestions   = 16      // of one round of keyboard-interactive
+	maxRoundsAsked = 32      // of one attempt at keyboard-interactive; a program may answer each at once
+	maxSaidLines   = 24      // of a server's words around a question
+	maxSaidBytes   = 4 << 10 // and bytes of them
+	serverWaiting  = "the server may wait only a minute or two for an answer (LoginGraceTime)"
 )
 
 // Prompt is one question to a person.

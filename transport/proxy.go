@@ -34,6 +34,9 @@ func (a *attempt) jump(ctx context.Context) (net.Conn, error) {
 		before = nil // the first machine's own configuration says how it is reached
 	}
 	hop, err := dialSSH(ctx, t, o, before, a.depth+1)
+	if errors.Is(err, errJumps) {
+		return nil, err // as it is: the machines on the way are the same again and again
+	}
 	if err != nil {
 		return nil, &Error{Op: "jump", Target: a.t, Addr: a.addr, Err: err}
 	}
@@ -50,25 +53,42 @@ func (a *attempt) jump(ctx context.Context) (net.Conn, error) {
 	}
 	hop.Close()
 	var no *ssh.OpenChannelError
+	e := a.fail("dial", ErrUnreachable, nil)
+	e.Advice = fmt.Sprintf("check that an SSH server listens at %s, as %s sees it", a.addr, t)
 	switch {
 	case ctx.Err() != nil:
-		err = a.fail("dial", nil, proc.Ended(ctx))
+		return nil, a.fail("dial", nil, proc.Ended(ctx))
+	case errors.As(err, &no) && no.Reason == ssh.Prohibited:
+		e.Err = fmt.Errorf("%s does not connect others: %s", t, display.Said(no.Message))
+		e.Advice = fmt.Sprintf("have the server at %s allow it (AllowTcpForwarding, PermitOpen), or go through another", t)
 	case errors.As(err, &no):
-		err = a.fail("dial", ErrUnreachable, fmt.Errorf("%s could not connect: %s", t, display.Said(no.Message)))
+		e.Err = fmt.Errorf("%s could not connect: %s", t, display.Said(no.Message))
 	case dialing.Err() != nil:
-		err = a.fail("dial", ErrUnreachable, fault.Both(fmt.Errorf("no answer through %s within %v", t, a.dialTimeout()), ErrTimeout))
+		e.Err = fault.Both(fmt.Errorf("no answer through %s within %v", t, a.dialTimeout()), ErrTimeout)
 	default:
-		err = a.fail("dial", ErrUnreachable, fmt.Errorf("through %s: %s", t, display.Said(err.Error())))
+		e.Err = fmt.Errorf("through %s: %s", t, display.Said(err.Error()))
 	}
-	return nil, err
+	return nil, e
 }
 
-// parseJump reads one machine of ProxyJump: [user@]host[:port], or an ssh URL.
+// parseJump reads one machine of ProxyJump: [user@]host[:port], or an ssh URL. Only the URL's user is
+// %-encoded. ssh -G puts brackets around every address, also one of IPv4, and around what looks like one.
 func parseJump(s string) (Target, error) {
-	if !strings.HasPrefix(strings.ToLower(s), "ssh://") {
-		s = "ssh://" + s
+	if strings.HasPrefix(strings.ToLower(s), "ssh://") {
+		return ParseTarget(s)
 	}
-	return ParseTarget(s)
+	user, host := "", s
+	if i := strings.LastIndexByte(s, '@'); i >= 0 {
+		user, host = s[:i], s[i+1:]
+	}
+	t, err := hostPort(user, host)
+	if err != nil {
+		return t, err
+	}
+	if inner := strings.TrimSuffix(strings.TrimPrefix(t.Host, "["), "]"); strings.Trim(inner, "0123456789.") == "" {
+		t.Host = inner
+	}
+	return t, t.check()
 }
 
 // proxy connects through the input and output of ProxyCommand.
@@ -149,11 +169,32 @@ func (c *proxyConn) ended(err error) error {
 	}
 	// What it had to say is complete when it is gone.
 	c.end(lastWords)
-	if text := c.words.String(); text != "" {
-		err = fmt.Errorf("%w; ProxyCommand said: %s", err, display.Said(text))
+	e := &proxyError{err: err, words: c.words.String()}
+	if st := c.p.ProcessState; st != nil && st.Exited() && st.ExitCode() != 0 {
+		e.status = st.ExitCode()
 	}
-	return err
+	return e
 }
+
+// proxyError is the end of a connection through a command.
+type proxyError struct {
+	err    error
+	status int    // with which the command ended by itself, or 0
+	words  string // what it said of it
+}
+
+func (e *proxyError) Error() string {
+	text := "ProxyCommand ended"
+	if e.status != 0 {
+		text += fmt.Sprintf(" with exit status %d", e.status)
+	}
+	if e.words != "" {
+		text += " and said: " + display.Said(e.words)
+	}
+	return text
+}
+
+func (e *proxyError) Unwrap() error { return e.err }
 
 func (c *proxyConn) Close() error {
 	c.end(0)

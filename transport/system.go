@@ -11,6 +11,7 @@ import (
 	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/internal/proc"
+	"github.com/punnet/punnet/internal/sshconfig"
 )
 
 // answerTime is how long the system's ssh may take longer where it can ask a person: when it asks,
@@ -102,10 +103,12 @@ func (a *attempt) masterError(ctx, waiting context.Context, err error, text stri
 		return a.fail("dial", nil, proc.Ended(ctx))
 	case waiting.Err() != nil:
 		e := a.fail("dial", ErrTimeout, context.Cause(waiting))
-		e.Advice = "see what it waits for with: " + a.sshLine()
+		e.Advice = "see what it waits for with: " + sshLine("ssh", a.o.query(a.t))
 		return e
 	case text == "":
-		return a.fail("dial", nil, fmt.Errorf("the system's ssh said nothing: %w", err))
+		e := a.fail("dial", nil, fmt.Errorf("the system's ssh said nothing: %w", err))
+		e.Advice = "see how far it comes with: " + sshLine("ssh -v", a.o.query(a.t))
+		return e
 	}
 	return a.sshError(text)
 }
@@ -121,23 +124,22 @@ func (a *attempt) sshError(text string) error {
 			changed.Addr = a.addr
 			e.Err = changed
 		} else {
-			e.Advice = "connect once by hand and compare the fingerprint that ssh shows with the machine's own: " + a.sshLine()
+			e.Advice = "connect once by hand and compare the fingerprint that ssh shows with the machine's own: " + sshLine("ssh", a.o.query(a.t))
 		}
 	case ErrLost:
 		if strings.Contains(text, "kex_exchange_identification") {
-			e.Err = fault.Both(e.Err, &droppedError{err: errors.New("in the key exchange")})
+			e.Err = fault.Both(e.Err, &droppedError{addr: a.addr, err: errors.New("in the key exchange")})
 		}
 	}
 	return e
 }
 
-// sshLine is the command that connects as this attempt does, for a person.
-func (a *attempt) sshLine() string {
-	line := "ssh"
-	for _, arg := range a.o.query(a.t).Args() {
-		line += " " + word(arg)
+// sshLine is a command of ssh's with what is asked for in q, for a person.
+func sshLine(command string, q sshconfig.Query) string {
+	for _, arg := range q.Args() {
+		command += " " + word(arg)
 	}
-	return line
+	return command
 }
 
 // classify finds the kind of failure in what ssh wrote. Its words are English in every locale, but
@@ -163,9 +165,11 @@ func classify(text string) (advice string, kind error) {
 		{"connect to host", ErrUnreachable, "check that the machine is on, that an SSH server listens there, and that no firewall is in between"},
 		{"open failed: connect failed", ErrUnreachable, "the machine on the way cannot reach the target"},
 		{"Unable to negotiate", ErrProtocol, "the two sides share no algorithm; the configuration can add one"},
+		{"Protocol major versions differ", ErrProtocol, "it is too old to be trusted with anything; have the SSH server there replaced"},
+		{"No SSH version received", ErrProtocol, "check that it is an SSH server that listens there"},
+		{"kex_exchange_identification", ErrLost, "too many connections at once, or a server that has had enough of this address, end so; wait and try again"},
 		{"Connection closed", ErrLost, ""},
 		{"Connection reset", ErrLost, ""},
-		{"kex_exchange_identification", ErrLost, "too many connections at once, or a server that has had enough of this address, end so; wait and try again"},
 	} {
 		if strings.Contains(text, c.words) {
 			return c.advice, c.kind

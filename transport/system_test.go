@@ -357,10 +357,16 @@ func TestSSHsWordsAreSorted(t *testing.T) {
 		"Bad owner or permissions on /home/me/.ssh/config":                                      ErrConfig,
 		"Unable to negotiate with 1.2.3.4 port 22: no matching cipher found. Their offer: 3des": ErrProtocol,
 		"kex_exchange_identification: Connection closed by remote host":                         ErrLost,
+		"Protocol major versions differ: 2 vs. 1":                                               ErrProtocol,
+		"kex_exchange_identification: No SSH version received in first 1024 lines from server":  ErrProtocol,
 		"something new": nil,
 	} {
-		if _, kind := classify(text); kind != want {
+		hint, kind := classify(text)
+		if kind != want {
 			t.Errorf("%s: %v", display.Quote(text), kind)
+		}
+		if strings.HasPrefix(text, "kex_") && hint == "" {
+			t.Errorf("%s: no hint", display.Quote(text))
 		}
 	}
 }

@@ -114,15 +114,24 @@ func parseURL(s string) (Target, error) {
 		}
 		t.User, s = user, s[i+1:]
 	}
-	t.Host = s
+	t, err := hostPort(t.User, s)
+	if err != nil {
+		return t, err
+	}
+	return t, t.check()
+}
+
+// hostPort splits host[:port], where an IPv6 address has to stand in brackets.
+func hostPort(user, s string) (Target, error) {
+	t := Target{User: user, Host: s}
 	if i := strings.LastIndexByte(s, ':'); i >= 0 && !strings.HasSuffix(s, "]") {
 		port, err := strconv.ParseUint(s[i+1:], 10, 16)
-		if err != nil || port == 0 || s[i+1] == '+' {
+		if err != nil || port == 0 {
 			return Target{}, errors.New("the port is not a number from 1 to 65535; write ssh://host:22")
 		}
 		t.Host, t.Port = s[:i], int(port)
 	}
-	return t, t.check()
+	return t, nil
 }
 
 // check validates the parts of t and takes the brackets off an address.

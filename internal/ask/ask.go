@@ -100,8 +100,7 @@ func shown(text string) string {
 // answer. Exit status 0 alone means that there is one.
 func (p *Person) run(ctx context.Context, q Question) (string, error) {
 	cmd := exec.CommandContext(ctx, p.program, q.Text)
-	group(cmd)
-	defer endGroup(cmd)
+	defer proc.EndGroup(cmd)
 	cmd.Env = os.Environ()
 	if q.Confirm {
 		cmd.Env = append(cmd.Env, "SSH_ASKPASS_PROMPT=confirm")

@@ -204,8 +204,8 @@ func TestAProcessAsksOnItsTerminalWhateverItsStreamsAre(t *testing.T) {
 		{"secret", "hunter2\r", `answer "hunter2", error <nil>`},
 		{"shown", "hunter2\r", `answer "hunter2", error <nil>`},
 		{"confirm", "yes\r", `answer "yes", error <nil>`},
-		{"secret", "\x03", `answer "", error context canceled`}, // Ctrl-C
-		{"shown", "\x03", `answer "", error context canceled`},
+		{"secret", "\x03", `answer "", error interrupt signal received`}, // Ctrl-C
+		{"shown", "\x03", `answer "", error interrupt signal received`},
 	} {
 		s := newScreen(t)
 		before := s.state(t)

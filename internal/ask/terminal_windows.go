@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 
 	"golang.org/x/term"
@@ -86,7 +85,3 @@ func onTerminal(ctx context.Context, q Question) (string, error) {
 	}
 	return answer, err
 }
-
-func group(*exec.Cmd) {}
-
-func endGroup(*exec.Cmd) {}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"time"
 
@@ -39,33 +40,66 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Output runs cmd, which was made with ctx, and returns what it wrote to standard output, at most max
 // bytes of it: more is ErrTooMuch. A standard error that cmd leaves open is kept for the error, which
-// is an *Error, or ctx's with its cause when ctx ended first.
+// is an *Error, or ctx's with its cause when ctx ended first: then cmd and all that it started are
+// killed. What it leaves running at its own end is left alone.
 func Output(ctx context.Context, cmd *exec.Cmd, max int) ([]byte, error) {
-	out, words := &FirstBytes{Max: max + 1}, &FirstBytes{Max: 2 * display.SaidBytes}
+	out, words := &answer{max: max}, &FirstBytes{Max: 2 * display.SaidBytes}
 	cmd.Stdout = out
 	if cmd.Stderr == nil {
 		cmd.Stderr = words
 	}
 	cmd.WaitDelay = linger
+	Group(cmd)
 	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it is done; a child of its holds the output
+	}
+	var start *fs.PathError
 	switch {
 	case ctx.Err() != nil:
 		return nil, Ended(ctx)
+	case out.over:
+		return nil, &Error{Name: cmd.Args[0], Err: fmt.Errorf("%w: over %d bytes", ErrTooMuch, max)}
+	case errors.As(err, &start):
+		return nil, &Error{Name: cmd.Args[0], Err: start.Err}
 	case err != nil:
 		return nil, &Error{Name: cmd.Args[0], Said: display.Said(string(bytes.TrimSpace(words.Bytes()))), Err: err}
-	case len(out.Bytes()) > max:
-		return nil, &Error{Name: cmd.Args[0], Err: fmt.Errorf("%w: over %d bytes", ErrTooMuch, max)}
 	}
-	return out.Bytes(), nil
+	return out.b, nil
 }
 
-// Ended returns the reason why ctx ended, with its cause where that says more.
-func Ended(ctx context.Context) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, ctx.Err()) {
-		return fmt.Errorf("%w: %w", ctx.Err(), cause)
-	}
-	return ctx.Err()
+// answer keeps what it is given and takes no more than max bytes: a program that goes on is ended by
+// the closing of its output.
+type answer struct {
+	max  int
+	b    []byte
+	over bool
 }
+
+func (a *answer) Write(p []byte) (int, error) {
+	if len(a.b)+len(p) > a.max {
+		a.over = true
+		return 0, ErrTooMuch
+	}
+	a.b = append(a.b, p...)
+	return len(p), nil
+}
+
+// Ended returns the reason why ctx ended: its cause in the words of the cause, which errors.Is finds to
+// be ctx's own error too.
+func Ended(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if cause == nil || errors.Is(cause, ctx.Err()) {
+		return cause
+	}
+	return &ended{cause, ctx.Err()}
+}
+
+// ended is a context's end by a cause that says more.
+type ended struct{ cause, err error }
+
+func (e *ended) Error() string   { return e.cause.Error() }
+func (e *ended) Unwrap() []error { return []error{e.cause, e.err} }
 
 // FirstBytes is a writer that keeps the first Max bytes of what it is given and accepts the rest.
 type FirstBytes struct {
