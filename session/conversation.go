@@ -115,6 +115,12 @@ func Start(ctx context.Context, cfg Config, id string, t Target, dir string) (*C
 	}
 	first := &Event{Type: Started, Place: &place}
 	if cfg.Conventions.captures() {
+		release, err := cfg.Store.Hold(ctx) // what is captured stays until it is recorded who refers to it
+		if err != nil {
+			c.Close()
+			return nil, err
+		}
+		defer release()
 		if first.Captured, err = c.capture(ctx, place); err != nil {
 			c.Close()
 			return nil, err
@@ -388,9 +394,14 @@ func (c *Conversation) Rewind(ctx context.Context, event string) error {
 // Fork makes another conversation with the history of this one up to an event, "" for the head, and its
 // trust. id is as for Start.
 func (c *Conversation) Fork(ctx context.Context, id, event string) (*Conversation, error) {
+	release, err := c.cfg.Store.Hold(ctx) // whoever removes this conversation now and collects takes nothing of the fork's
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	var events []*Event
 	var missing error
-	err := c.look(ctx, func(h *history) {
+	err = c.look(ctx, func(h *history) {
 		if event == "" {
 			event = h.head
 		}
@@ -416,9 +427,14 @@ func (c *Conversation) Fork(ctx context.Context, id, event string) (*Conversatio
 // Subagent makes a conversation that begins where this one is, with nothing loaded and no trust. What a
 // session captured is the subagent's too. id is as for Start.
 func (c *Conversation) Subagent(ctx context.Context, id string) (*Conversation, error) {
+	release, err := c.cfg.Store.Hold(ctx) // as for Fork
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	var first *Event
 	head := ""
-	err := c.look(ctx, func(h *history) {
+	err = c.look(ctx, func(h *history) {
 		f := h.current()
 		place := f.place
 		first, head = &Event{Type: Started, Place: &place, Captured: f.captured}, h.head
@@ -441,7 +457,8 @@ func (c *Conversation) derive(ctx context.Context, id string, from Origin, event
 
 // References returns the bundles that conversations refer to: those that are loaded somewhere in their
 // history, and those that they captured. A conversation that cannot be read is an error, since nobody
-// knows what it refers to.
+// knows what it refers to. Asked in a bundle.Store's Collect it misses none: a conversation holds the
+// store from a pin to its record.
 func References(ctx context.Context, s Storage) (map[bundle.Digest]bool, error) {
 	ids, err := s.List(ctx)
 	if err != nil {
