@@ -2,13 +2,18 @@ package environment
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/internal/testenv"
 	"github.com/punnet/punnet/profile"
 	"github.com/punnet/punnet/session"
 	"github.com/punnet/punnet/transport"
@@ -21,11 +26,12 @@ type lab struct {
 	server *transporttest.Server
 	home   string // the host's
 	cfg    session.Config
+	o      Options
 }
 
 func newLab(t *testing.T, profileName string) *lab {
 	t.Helper()
-	server, err := transporttest.Start(transporttest.Options{Accounts: []transporttest.Account{{Name: "dev"}, {Name: "ops"}, {Name: "files", NoExec: true}}})
+	server, err := transporttest.Start(transporttest.Options{Accounts: []transporttest.Account{{Name: "dev"}, {Name: "ops"}, {Name: "files", NoExec: true}, {Name: "noisy", Noise: "welcome\nto this machine\n"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +59,7 @@ func newLab(t *testing.T, profileName string) *lab {
 			return transport.Dial(ctx, t, transport.Options{ConfigFile: server.ConfigFile()})
 		},
 	}
+	l.o = o
 	l.cfg = session.Config{Conventions: Conventions(p, profileName), Store: store, Storage: files, Reach: o.Reach}
 	return l
 }
@@ -151,5 +158,295 @@ func TestAConversationOnATargetLoadsWhatIsThereAndWhatIsHere(t *testing.T) {
 	}
 	if !strings.HasPrefix(p.Active[0].Directory, l.server.Home("ops")) {
 		t.Errorf("the bundle is at %s", p.Active[0].Directory)
+	}
+}
+
+func (l *lab) identify(target string, o Options) string {
+	l.t.Helper()
+	e, err := o.Reach(context.Background(), session.Target{Host: target})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer e.Close()
+	id, home, err := e.Identify(context.Background())
+	if err != nil || !filepath.IsAbs(home) {
+		l.t.Fatalf("%s: home %q, %v", target, home, err)
+	}
+	return id
+}
+
+func TestAnEnvironmentIsAMachineAndAccountHoweverItIsReached(t *testing.T) {
+	if localMachine() == "" && machineOf(machineFiles()) == "" {
+		testenv.Missing(t, "a machine id")
+	}
+	l := newLab(t, "berry")
+	config, err := os.ReadFile(l.server.ConfigFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := l.o
+	again.Dial = func(ctx context.Context, t transport.Target) (transport.Conn, error) {
+		file := filepath.Join(l.home, "ssh_config")
+		err := os.WriteFile(file, []byte(strings.ReplaceAll(string(config), "Host dev", "Host dev again")), 0o600)
+		if err != nil {
+			return nil, err
+		}
+		return transport.Dial(ctx, t, transport.Options{ConfigFile: file})
+	}
+	files := l.o
+	files.NoExec = true
+	dev := l.identify("dev", l.o)
+	if !strings.HasPrefix(dev, "machine:") {
+		t.Errorf("the machine is not known: %s", dev)
+	}
+	for what, id := range map[string]string{"again": l.identify("dev", l.o), "by another alias": l.identify("again", again), "by SFTP": l.identify("dev", files)} {
+		if id != dev {
+			t.Errorf("%s it is %s, not %s", what, id, dev)
+		}
+	}
+	seen := map[string]string{dev: "dev"}
+	for _, other := range []string{"ops", "files", "noisy", ""} {
+		id := l.identify(other, l.o)
+		if seen[id] != "" || !strings.HasPrefix(id, "machine:") {
+			t.Errorf("%q is %s, as is %q", other, id, seen[id])
+		}
+		seen[id] = other
+	}
+}
+
+func machineOf(files []string) string {
+	for _, f := range files {
+		if data, err := os.ReadFile(f); err == nil && machineID(string(data)) != "" {
+			return machineID(string(data))
+		}
+	}
+	return ""
+}
+
+func TestOnlyAWholeIDNamesAMachine(t *testing.T) {
+	for said, want := range map[string]string{
+		"3d1219c7c4c5404aaa1f6d2a48adfda4\n":                          "3d1219c7c4c5404aaa1f6d2a48adfda4",
+		"3D1219C7-C4C5-404A-AA1F-6D2A48ADFDA4":                        "3d1219c7c4c5404aaa1f6d2a48adfda4",
+		`  "IOPlatformUUID" = "3D1219C7-C4C5-404A-AA1F-6D2A48ADFDA4"`: "3d1219c7c4c5404aaa1f6d2a48adfda4",
+		"": "", "uninitialized\n": "", "3d1219c7": "", "00000000000000000000000000000000": "", "ffffffff-ffff-ffff-ffff-ffffffffffff": "",
+	} {
+		if got := machineID(said); got != want {
+			t.Errorf("%q: %q; want %q", said, got, want)
+		}
+	}
+	if (account{machine: "3d1219c7c4c5404aaa1f6d2a48adfda4", home: "/home/u"}).id() != "" {
+		t.Error("an account without a number is known")
+	}
+}
+
+// A restarted process believes its journal about the machine, but never shows one what another has.
+func TestATargetThatIsAnotherMachineNowIsFoundOut(t *testing.T) {
+	l := newLab(t, "berry")
+	ctx := context.Background()
+	l.skill(filepath.Join(l.home, ".config/berry/skills"), "release", "release it")
+	c := l.start("dev", "")
+	l.command(c, "/skill release")
+	cfg := l.cfg
+	cfg.Reach = func(ctx context.Context, t session.Target) (session.Environment, error) {
+		return l.o.Reach(ctx, session.Target{Host: "ops"}) // the alias leads elsewhere now
+	}
+	again, err := session.Open(ctx, cfg, c.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if _, err := again.Prompt(ctx, session.PromptOptions{}); !errors.Is(err, session.ErrElsewhere) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnUnreachableTargetIsSaidToBe(t *testing.T) {
+	l := newLab(t, "berry")
+	ctx := context.Background()
+	l.skill(filepath.Join(l.home, ".config/berry/skills"), "release", "release it")
+	c := l.start("dev", "")
+	l.command(c, "/skill release")
+	before := l.prompt(c)
+	if err := l.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, conversation := range []*session.Conversation{c, reopened(t, l, c.ID())} {
+		if _, err := conversation.Prompt(ctx, session.PromptOptions{}); !errors.Is(err, session.ErrUnavailable) {
+			t.Errorf("prompt: %v", err)
+		}
+		if _, err := conversation.Command(ctx, "/skill release"); !errors.Is(err, session.ErrUnavailable) {
+			t.Errorf("load: %v", err)
+		}
+		p, err := conversation.Prompt(ctx, session.PromptOptions{Unverified: true})
+		if err != nil || p.Active[0].Directory != before.Active[0].Directory {
+			t.Errorf("unverified: %+v, %v", p.Active, err)
+		}
+	}
+}
+
+func reopened(t *testing.T, l *lab, id string) *session.Conversation {
+	t.Helper()
+	c, err := session.Open(context.Background(), l.cfg, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// Every process that opens a conversation asks for a prompt in two round trips, where all is in place.
+func TestAPromptWithEverythingInPlaceTakesTwoRoundTrips(t *testing.T) {
+	const delay = 100 * time.Millisecond
+	l := newLab(t, "berry")
+	ctx := context.Background()
+	for _, name := range []string{"release", "review", "deploy"} {
+		l.skill(filepath.Join(l.home, ".config/berry/skills"), name, "text")
+	}
+	c := l.start("dev", "")
+	for _, name := range []string{"release", "review", "deploy"} {
+		l.command(c, "/skill "+name)
+	}
+	l.server.SetFaults(transporttest.Faults{Delay: delay})
+	best := time.Hour
+	for range 3 {
+		conn, err := l.o.Dial(ctx, transport.Target{Host: "dev"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := l.cfg
+		o := l.o
+		o.Believed = func(transport.Target, bundle.Digest) bool { return true } // as a process before left it
+		cfg.Reach = func(_ context.Context, t session.Target) (session.Environment, error) { return New(conn, t, o) }
+		again, err := session.Open(ctx, cfg, c.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		p, err := again.Prompt(ctx, session.PromptOptions{})
+		best = min(best, time.Since(start))
+		if err != nil || len(p.Active) != 3 {
+			t.Fatalf("%+v, %v", p.Active, err)
+		}
+		again.Close()
+	}
+	if trips := float64(best) / float64(2*delay); trips >= 3 {
+		t.Errorf("it took %.1f round trips", trips)
+	}
+	t.Logf("%.2f round trips", float64(best)/float64(2*delay))
+}
+
+func TestASessionHasWhatWasCapturedWhenItStarted(t *testing.T) {
+	l := newLab(t, "headlesscode")
+	ctx := context.Background()
+	managed := filepath.Join(l.home, ".local/share/headlesscode/skills")
+	dir := l.skill(managed, "res", "body")
+	write := func(name, data string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("long.md", strings.Repeat("é", 30_000))
+	write("bin.dat", "\xff\xfe\x00")
+	write("exact.md", strings.Repeat("x", 20_000))
+	source, err := os.ReadFile(filepath.Join(dir, "SKILL.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := l.start("", l.home)
+	ref := func(path string) (session.Answer, error) {
+		args, _ := json.Marshal(map[string]string{"name": "res", "path": path})
+		return c.Tool(ctx, "read_skill_reference", args)
+	}
+	if _, err := ref("references/a.md"); !errors.Is(err, session.ErrNotLoaded) {
+		t.Errorf("a reference before activation: %v", err)
+	}
+	write("references/a.md", "later")
+	write("SKILL.md", "---\nname: res\ndescription: x\n---\nlater\n")
+	l.skill(managed, "newer", "not of this session")
+	c = reopened(t, l, c.ID())
+	a, err := c.Tool(ctx, "skill", json.RawMessage(`{"name":"res"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := a.Data.(session.CapturedAnswer)
+	sum := sha256.Sum256(source)
+	if got.Instructions != "body\n" || got.SHA256 != hex.EncodeToString(sum[:]) || got.Source != "managed: "+dir {
+		t.Errorf("%+v", got)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(a.Text), &fields); err != nil || len(fields) != 3 {
+		t.Errorf("the answer is %s", a.Text)
+	}
+	if a, err := ref("./references/a.md"); err != nil || a.Text != "reference of res\n" {
+		t.Errorf("%q, %v", a.Text, err)
+	}
+	if a, err := ref("long.md"); err != nil || !a.Data.(session.ReferenceAnswer).Truncated || strings.Count(a.Text, "é") != 20_000 {
+		t.Errorf("a long reference: %d characters, %v", strings.Count(a.Text, "é"), err)
+	}
+	if a, err := ref("exact.md"); err != nil || a.Data.(session.ReferenceAnswer).Truncated || len(a.Text) != 20_000 {
+		t.Errorf("a reference at the limit: %d, %v", len(a.Text), err)
+	}
+	for _, path := range []string{"../res/SKILL.md", "references/../SKILL.md", "/etc/passwd", dir + "/SKILL.md", "bin.dat", "references", ".", "", "..", "a\\b", "nosuch"} {
+		if _, err := ref(path); !errors.Is(err, session.ErrNoReference) && !errors.Is(err, session.ErrBadArguments) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+	if _, err := c.Tool(ctx, "skill", json.RawMessage(`{"name":"newer"}`)); !errors.Is(err, session.ErrNoSkill) {
+		t.Errorf("a skill that came later: %v", err)
+	}
+	if p := l.prompt(c); p.Text != "" || words(p.Active) != "res:managed" {
+		t.Errorf("the model has the instructions already, and is told again: %+v", p)
+	}
+	cat, err := c.Catalog(ctx)
+	if err != nil || len(cat.Skills) != 1 || cat.Skills[0].Description != "does res" || cat.Skills[0].Source != got.Source {
+		t.Errorf("%+v, %v", cat, err)
+	}
+	refs, err := session.References(ctx, l.cfg.Storage)
+	if err != nil || len(refs) != 1 {
+		t.Errorf("%d bundles are referred to, %v", len(refs), err)
+	}
+	sub, err := c.Subagent(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sub.Tool(ctx, "skill", json.RawMessage(`{"name":"res"}`)); err != nil {
+		t.Errorf("a subagent: %v", err)
+	}
+}
+
+func TestASessionCapturesNoMoreTextThanItsLimit(t *testing.T) {
+	l := newLab(t, "headlesscode")
+	managed := filepath.Join(l.home, ".local/share/headlesscode/skills")
+	for _, name := range []string{"a", "b", "c"} {
+		l.skill(managed, name, strings.Repeat("x", 1000))
+	}
+	l.cfg.Conventions.Limits.Session = 2500
+	c := l.start("", l.home)
+	a := l.command(c, "/skills")
+	o := a.Data.(session.Overview)
+	if len(o.Skills) != 2 || !strings.Contains(a.Text, "was not captured") {
+		t.Errorf("%s", a.Text)
+	}
+}
+
+func TestAProjectsSkillByANamelessWayIsReadByFiles(t *testing.T) {
+	l := newLab(t, "berry")
+	home := l.server.Home("files")
+	l.skill(filepath.Join(home, ".agents/skills"), "mine", "words")
+	l.skill(filepath.Join(l.home, ".config/berry/skills"), "release", "release it")
+	c := l.start("files", "")
+	l.command(c, "/skill mine")
+	l.command(c, "/skill release")
+	p := l.prompt(c)
+	if words(p.Active) != "mine:user release:host" || !strings.Contains(p.Text, "Files: SKILL.md, references/a.md, scripts/check.txt") {
+		t.Errorf("%s\n%s", words(p.Active), p.Text)
+	}
+	if err := os.RemoveAll(p.Active[1].Directory); err != nil {
+		t.Fatal(err)
+	}
+	l.prompt(c)
+	if _, err := os.Stat(filepath.Join(p.Active[1].Directory, "SKILL.md")); err != nil {
+		t.Error(err)
 	}
 }

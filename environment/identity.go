@@ -112,7 +112,7 @@ func here(ctx context.Context, conn transport.Conn) (account, error) {
 
 // ask asks a target, by a command where it runs one.
 func (e *Environment) ask(ctx context.Context) (account, error) {
-	if !e.o.NoExec && e.cache.Class() != "sftp" {
+	if !e.o.NoExec {
 		a, ok, err := byExec(ctx, e.conn)
 		if err != nil || ok {
 			return a, err
@@ -192,7 +192,7 @@ func byFiles(ctx context.Context, conn transport.Conn) (account, error) {
 		}
 		a.home = home
 		// A directory of root's in which another account is confined says nothing about that account.
-		if uid, _, ok := transport.Owner(info); ok && (uid != 0 || home == "/root") {
+		if uid, _, ok := transport.Owner(info); ok && home != "/" {
 			a.user = fmt.Sprint(uid)
 		}
 		return nil

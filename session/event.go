@@ -98,7 +98,7 @@ type Snapshot struct {
 	Files     []string `json:"files,omitempty"`     // paths in the directory, the first MaxFilesListed
 	MoreFiles int      `json:"moreFiles,omitempty"` // how many others there are, as far as it was counted
 	// Instructions are the bytes of SKILL.md, all of them, and SHA256 is their digest in hexadecimal.
-	Instructions string `json:"instructions"`
+	Instructions string `json:"instructions,omitempty"`
 	SHA256       string `json:"sha256"`
 	// Answered says that the model has the instructions: they were the answer to its call.
 	Answered bool `json:"answered,omitempty"`

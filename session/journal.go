@@ -10,13 +10,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/punnet/punnet/internal/atomicfile"
 )
@@ -27,7 +25,6 @@ const (
 	journalVersion = 1
 	journalSuffix  = ".jsonl"
 	lockSuffix     = ".lock"
-	maxLineBytes   = 16 << 20
 	maxHeaderBytes = 64 << 10
 )
 
@@ -252,45 +249,6 @@ func (s *Files) linesBefore(f io.ReaderAt, offset int64) int {
 			return lines
 		}
 	}
-}
-
-// decode reads whole lines, many at once. bad is the line that err is about, counted from 1.
-func decode(data []byte) (events []*Event, bad int, err error) {
-	lines := bytes.SplitAfter(data, []byte{'\n'})
-	lines = lines[:len(lines)-1] // what follows the last line end: nothing
-	events = make([]*Event, len(lines))
-	failed := make([]error, len(lines))
-	var g errgroup.Group
-	const share = 256
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for start := 0; start < len(lines); start += share {
-		g.Go(func() error {
-			for i := start; i < min(start+share, len(lines)); i++ {
-				if events[i], failed[i] = decodeLine(lines[i]); failed[i] != nil {
-					break
-				}
-			}
-			return nil
-		})
-	}
-	g.Wait()
-	for i, err := range failed {
-		if err != nil {
-			return nil, i + 1, err
-		}
-	}
-	return events, 0, nil
-}
-
-func decodeLine(line []byte) (*Event, error) {
-	if len(line) > maxLineBytes {
-		return nil, errors.New("the line is longer than any that is written")
-	}
-	e := new(Event)
-	if err := json.Unmarshal(line, e); err != nil {
-		return nil, plain(err)
-	}
-	return e, nil
 }
 
 // Append implements Storage.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -167,20 +166,4 @@ func (m *Memory) Remove(ctx context.Context, id string) error {
 		delete(m.kept, id)
 	}
 	return err
-}
-
-// encode returns events as lines.
-func encode(events []*Event) ([]byte, error) {
-	var out []byte
-	for _, e := range events {
-		line, err := json.Marshal(e)
-		if err != nil {
-			return nil, err
-		}
-		if len(line) >= maxLineBytes {
-			return nil, &Error{Code: ErrTooLarge, About: e.ID, What: "the event is larger than is recorded"}
-		}
-		out = append(append(out, line...), '\n')
-	}
-	return out, nil
 }
