@@ -64,8 +64,10 @@ func (c *Conversation) view(ctx context.Context) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The trust of one machine is not for another that has its name meanwhile.
+	checked := c.checking(ctx, env, f.place)
 	col, err := env.Collections(ctx, f.place.Dir)
-	if err != nil {
+	if err := worse(err, <-checked); err != nil {
 		return nil, err
 	}
 	v := &view{fold: f, key: trustKey(f.place, col)}

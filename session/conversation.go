@@ -360,23 +360,27 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// Move takes the conversation to a target and a working directory there, "" for the account's home. To
-// the target where it is, nothing is asked.
+// Move takes the conversation to a target and a working directory there, "" for the account's home. The
+// target is asked what machine it is, also where it is the one that the conversation is on.
 func (c *Conversation) Move(ctx context.Context, t Target, dir string) error {
-	f, err := c.current(ctx)
-	if err != nil {
-		return err
-	}
-	place := f.place
-	if t == place.Target && dir != "" {
-		place.Dir, err = dir, checkDir(dir)
-	} else {
-		place, err = c.place(ctx, t, dir)
-	}
+	place, err := c.place(ctx, t, dir)
 	if err != nil {
 		return err
 	}
 	return c.record(ctx, func(*history) ([]*Event, error) {
+		return []*Event{{Type: Moved, Place: &place}}, nil
+	})
+}
+
+// ChangeDir takes the conversation to another working directory, an absolute path, where it is. Nothing
+// is asked.
+func (c *Conversation) ChangeDir(ctx context.Context, dir string) error {
+	if err := checkDir(dir); err != nil {
+		return err
+	}
+	return c.record(ctx, func(h *history) ([]*Event, error) {
+		place := h.current().place
+		place.Dir = dir
 		return []*Event{{Type: Moved, Place: &place}}, nil
 	})
 }

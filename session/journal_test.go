@@ -196,7 +196,7 @@ func TestTwoProcessesLoseNothing(t *testing.T) {
 		}
 		wg.Go(func() {
 			for range each {
-				if err := c.Move(ctx, Target{Host: "a"}, "/elsewhere"); err != nil {
+				if err := c.ChangeDir(ctx, "/elsewhere"); err != nil {
 					t.Error(err)
 				}
 			}

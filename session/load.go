@@ -229,7 +229,7 @@ func filesOf(m *bundle.Manifest) (files []string, more int) {
 
 // readThere reads a skill of the environment and fills in what it is.
 func (c *Conversation) readThere(ctx context.Context, at Place, snap *Snapshot) error {
-	env, err := c.at(ctx, at)
+	env, err := c.reach(ctx, at.Target) // which was found to be the one it was, for the view
 	if err != nil {
 		return err
 	}
@@ -249,19 +249,6 @@ func (c *Conversation) readThere(ctx context.Context, at Place, snap *Snapshot) 
 	}
 	snap.MoreFiles = found.More
 	return c.judge(snap, found.Data, path.Base(found.Path))
-}
-
-// at reaches the environment of a place and makes sure that it is still the one it was.
-func (c *Conversation) at(ctx context.Context, p Place) (Environment, error) {
-	env, err := c.reach(ctx, p.Target)
-	if err != nil {
-		return nil, err
-	}
-	id, _, err := env.Identify(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return env, same(p, id)
 }
 
 func same(p Place, id string) error {
@@ -292,6 +279,16 @@ func (c *Conversation) publish(ctx context.Context, p Place, digests []bundle.Di
 	if err != nil {
 		return nil, err
 	}
+	checked := c.checking(ctx, env, p)
+	dirs, err := env.Publish(ctx, bundles...)
+	if err := worse(err, <-checked); err != nil {
+		return nil, err
+	}
+	return dirs, nil
+}
+
+// checking asks beside other questions whether an environment is still that of a place.
+func (c *Conversation) checking(ctx context.Context, env Environment, p Place) <-chan error {
 	checked := make(chan error, 1)
 	go func() {
 		id, _, err := env.Identify(ctx)
@@ -300,14 +297,15 @@ func (c *Conversation) publish(ctx context.Context, p Place, digests []bundle.Di
 		}
 		checked <- err
 	}()
-	dirs, err := env.Publish(ctx, bundles...)
-	if is := <-checked; is != nil && (err == nil || errors.Is(is, ErrElsewhere)) {
-		err = is
+	return checked
+}
+
+// worse returns the error that tells more: that it is another machine explains whatever failed there.
+func worse(err, checked error) error {
+	if err == nil || errors.Is(checked, ErrElsewhere) {
+		return checked
 	}
-	if err != nil {
-		return nil, err
-	}
-	return dirs, nil
+	return err
 }
 
 func noBundle(d bundle.Digest, err error) error {

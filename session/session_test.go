@@ -34,6 +34,10 @@ func TestAProjectsSkillPausesElsewhereAndResumesBeforeTheHosts(t *testing.T) {
 	w.load(c, "release")
 	w.load(c, "remote")
 	check(t, "the project's replaces it", w.state(c), "active[release:project remote:user] shadowed[] paused[]")
+	asked := w.machines["a"].asked
+	if err := c.ChangeDir(context.Background(), "/elsewhere"); err != nil || w.machines["a"].asked != asked {
+		t.Errorf("another directory: %v, or the machine was asked", err)
+	}
 	w.move(c, "a-again", "/tmp")
 	check(t, "another alias and directory", w.state(c), "active[release:project remote:user] shadowed[] paused[]")
 	w.move(c, "b", "/work")
@@ -206,6 +210,11 @@ func TestTrustIsASettingOfThisConversationAndEnvironment(t *testing.T) {
 		t.Error("trust followed to another machine")
 	}
 	w.move(c, "a-again", "/work/below")
+	w.machines["a"].id = "machine:other"
+	if _, err := c.Catalog(ctx); !errors.Is(err, ErrElsewhere) {
+		t.Errorf("the trust of one machine is another's that has its name: %v", err)
+	}
+	w.machines["a"].id = "machine:a"
 	if !trusted(c) {
 		t.Error("trust is lost by another alias and directory of the repository")
 	}
