@@ -101,7 +101,7 @@ func unknown(v *view, want string, person bool) error {
 func (c *Conversation) load(ctx context.Context, v *view, s discovery.Skill, answered bool) (*Event, error) {
 	snap := &Snapshot{Scope: s.Scope, Source: s.Path, OnHost: s.OnHost, Environment: v.fold.place.Environment, Answered: answered}
 	var err error
-	if s.OnHost { // what is pinned stays until it is recorded who refers to it
+	if s.OnHost && v.fold.captured == nil { // what is pinned stays until it is recorded who refers to it
 		release, err := c.cfg.Store.Hold(ctx)
 		if err != nil {
 			return nil, err

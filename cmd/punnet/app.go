@@ -142,6 +142,9 @@ func (a *app) start(cmd *cobra.Command) error {
 	if !slices.Contains([]string{"auto", "always", "never"}, a.color) {
 		return fmt.Errorf("--color %q: it is one of auto, always and never", a.color)
 	}
+	if err := cmd.ValidateRequiredFlags(); err != nil {
+		return err
+	}
 	if _, err := a.ssh.way(); err != nil {
 		return err
 	}

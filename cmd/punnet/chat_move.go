@@ -131,9 +131,13 @@ func (a *app) chatMove(ctx context.Context, id string, at placeFlags) error {
 	if err != nil {
 		return err
 	}
-	done := a.progress("asking " + display.Quote(t.String()))
-	err = c.Move(ctx, t, dir)
-	done()
+	if t == now.Target && at.target == "" && dir != "" {
+		err = c.ChangeDir(ctx, dir)
+	} else {
+		done := a.progress("asking " + display.Quote(t.String()))
+		err = c.Move(ctx, t, dir)
+		done()
+	}
 	if err != nil {
 		return err
 	}
