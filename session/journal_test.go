@@ -32,7 +32,7 @@ func testEvents(n int) []*Event {
 	events := []*Event{{ID: "start", Type: Started, Time: now(), Place: &Place{Environment: "machine:a", Target: Target{Host: "a"}, Dir: "/work"}}}
 	for i := 1; i < n; i++ {
 		name := fmt.Sprintf("skill-%d", i%20)
-		text := skillText(name, strings.Repeat("one line of \"instructions\"\\ <b>\t\u2028\n", 15))
+		text := skillText(name, strings.Repeat("one line of \"instructions\"\\ <b>\t\n", 15))
 		events = append(events, &Event{
 			ID: fmt.Sprint("e", i), Parent: events[i-1].ID, Type: Loaded, Time: now(),
 			Skill: &Snapshot{Name: name, Scope: "host", Source: "/host/" + name, OnHost: true, Environment: "machine:a", Digest: bundle.Digest{1, byte(i)},
@@ -80,6 +80,9 @@ func TestWhatIsRecordedIsReadBackExactly(t *testing.T) {
 		data, err := encode(want)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if _, ok := decodeFast(bytes.SplitAfter(data, []byte{'\n'})[1]); ok == strings.ContainsAny(text, "\x00\u2028") {
+			t.Errorf("%q: read as it is written: %v", text, ok)
 		}
 		got, _, err := decode(data)
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -337,6 +340,19 @@ func FuzzJournal(f *testing.F) {
 				t.Fatalf("line %d of %d is damaged", bad, lines)
 			}
 			return
+		}
+		for _, line := range bytes.SplitAfter(data, []byte{'\n'}) {
+			fast, ok := decodeFast(line)
+			slow := lineOf{Event: new(Event)}
+			if err := json.Unmarshal(line, &slow); !ok {
+				continue
+			} else if err != nil {
+				t.Fatalf("%q is read, and is no JSON: %v", line, err)
+			}
+			slow.Skill.Instructions = *slow.Text
+			if !reflect.DeepEqual(fast, slow.Event) {
+				t.Fatalf("%q is read as %+v, and is %+v", line, fast, slow.Event)
+			}
 		}
 		history := newHistory()
 		for _, e := range events {

@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/punnet/punnet/bundle"
 )
 
 // A line of a journal is an event as JSON, where the instructions of a loaded one are the last member of
 // the whole object. They are nearly all of a journal, and encoding/json looks at each byte several times:
-// so they are taken off first and read by a plain loop. A line of any other form is read as JSON is.
+// so lines of loaded events are read by plain loops that know how they are written. A line of any other
+// form is read as JSON is.
 
 // maxLineBytes bounds one line.
 const maxLineBytes = 16 << 20
-
-// textMember cannot stand inside a string of JSON, where a quote has a backslash before it.
-const textMember = `,"instructions":"`
 
 // lineOf is what a line holds.
 type lineOf struct {
@@ -48,7 +48,7 @@ func encode(events []*Event) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// decode reads whole lines, many at once. It may change data. bad is the line that err is about, counted
+// decode reads whole lines, many at once. bad is the line that err is about, counted
 // from 1.
 func decode(data []byte) (events []*Event, bad int, err error) {
 	lines := bytes.SplitAfter(data, []byte{'\n'})
@@ -104,32 +104,97 @@ func decodeLine(line []byte) (*Event, error) {
 	return e, nil
 }
 
-// decodeFast reads a line as encode writes it for a loaded event. It leaves the line as it was.
+// decodeFast reads a line exactly as encode writes it for a loaded event; any other is not ok, and is read
+// as JSON is. A journal is mostly such lines.
 func decodeFast(line []byte) (*Event, bool) {
-	at := bytes.Index(line, []byte(textMember))
-	body, whole := bytes.CutSuffix(line, []byte("\"}\n"))
-	if at < 0 || !whole || len(body) < at+len(textMember) {
+	e, s := &Event{Type: Loaded}, &Snapshot{}
+	e.Skill = s
+	p := &plainLine{rest: line, ok: true}
+	e.ID = p.text(`{"id":`)
+	e.Parent = p.text(`,"parent":`)
+	at := p.text(`,"time":`)
+	p.skip(`,"type":"loaded"`)
+	s.Name = p.text(`,"skill":{"name":`)
+	s.Scope = p.text(`,"scope":`)
+	s.Source = p.text(`,"source":`)
+	s.OnHost = p.may(`,"onHost":true`)
+	s.Environment = p.text(`,"environment":`)
+	if p.starts(`,"digest":`) {
+		digest, err := bundle.ParseDigest(p.text(`,"digest":`))
+		s.Digest, p.ok = digest, p.ok && err == nil && !digest.IsZero()
+	}
+	s.Directory = p.text(`,"directory":`)
+	if p.starts(`,"files":["`) {
+		s.Files = append(s.Files, p.text(`,"files":[`))
+		for p.ok && !p.may(`]`) {
+			s.Files = append(s.Files, p.text(`,`))
+		}
+	}
+	s.SHA256 = p.text(`,"sha256":`) // more files than are listed are rare enough
+	s.Instructions = p.text(`},"instructions":`)
+	p.skip("}\n")
+	if !p.ok || len(p.rest) > 0 || e.Time.UnmarshalText([]byte(at)) != nil {
 		return nil, false
 	}
-	text, ok := unquote(body[at+len(textMember):])
-	if !ok {
-		return nil, false
-	}
-	line[at] = '}'
-	e := new(Event)
-	err := json.Unmarshal(line[:at+1], e)
-	line[at] = ','
-	if err != nil || e.Skill == nil {
-		return nil, false
-	}
-	e.Skill.Instructions = text
 	return e, true
+}
+
+// plainLine is a line of which the beginning was read, as long as ok is true.
+type plainLine struct {
+	rest []byte
+	ok   bool
+}
+
+func (p *plainLine) starts(s string) bool {
+	return p.ok && len(p.rest) >= len(s) && string(p.rest[:len(s)]) == s
+}
+
+// may reads s where the rest starts with it.
+func (p *plainLine) may(s string) bool {
+	if !p.starts(s) {
+		return false
+	}
+	p.rest = p.rest[len(s):]
+	return true
+}
+
+func (p *plainLine) skip(s string) { p.ok = p.may(s) }
+
+// text reads s and then a string.
+func (p *plainLine) text(s string) string {
+	p.skip(s)
+	if p.skip(`"`); !p.ok {
+		return ""
+	}
+	end := 0
+	for {
+		n := bytes.IndexByte(p.rest[end:], '"')
+		if n < 0 {
+			p.ok = false
+			return ""
+		}
+		end += n
+		slashes := 0
+		for slashes < end && p.rest[end-1-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			break
+		}
+		end++
+	}
+	text, ok := unquote(p.rest[:end])
+	p.rest, p.ok = p.rest[end+1:], ok
+	return text
 }
 
 // unquote reads what stands between the quotes of a JSON string without \u in it.
 func unquote(b []byte) (string, bool) {
 	if !utf8.Valid(b) {
 		return "", false
+	}
+	if bytes.IndexByte(b, '\\') < 0 && !bytes.ContainsFunc(b, func(r rune) bool { return r < ' ' || r == '"' }) {
+		return string(b), true
 	}
 	out := make([]byte, 0, len(b))
 	for i := 0; i < len(b); i++ {

@@ -83,6 +83,13 @@ func pick(v *view, want string) *discovery.Skill {
 // those that were perhaps meant.
 func unknown(v *view, want string, person bool) error {
 	e := &Error{Code: ErrNoSkill, What: "no skill named " + quoteName(want)}
+	if d := keptOut(v, want); person && d != nil {
+		code := ErrBadSkill
+		if d.Code == string(discovery.TooLarge) {
+			code = ErrTooLarge
+		}
+		return &Error{Code: code, About: d.Path, What: d.Message, Advice: d.Hint}
+	}
 	var names []string
 	for _, s := range v.skills {
 		if s.State == discovery.Visible || person && s.State == discovery.Untrusted {
@@ -95,6 +102,16 @@ func unknown(v *view, want string, person bool) error {
 		e.Advice = "/skills shows what there is"
 	}
 	return e
+}
+
+// keptOut returns what keeps a skill whose directory has this name out of the catalog, nil for nothing.
+func keptOut(v *view, name string) *discovery.Diagnostic {
+	for i, d := range v.diagnostics {
+		if d.Severity == skill.Error && (path.Base(d.Path) == name || path.Base(path.Dir(d.Path)) == name) {
+			return &v.diagnostics[i]
+		}
+	}
+	return nil
 }
 
 // load loads a skill of a view.
