@@ -107,7 +107,8 @@ a live ControlPath, else connects by itself, or by your own ssh program where th
 needs it: keys on hardware, GSSAPI and the like. native and system settle it.
 
 Environment: PUNNET_PROFILE names the profile, as --profile does; NO_COLOR turns color off;
-XDG_CONFIG_HOME and XDG_DATA_HOME move the configuration, the collections and the store.
+XDG_CONFIG_HOME, XDG_DATA_HOME and XDG_STATE_HOME move the configuration, the collections, the
+store and the conversations.
 Passphrases, passwords and codes are asked for on the terminal, or by the program that
 SSH_ASKPASS names, as ssh(1) says.`
 
