@@ -34,7 +34,7 @@ func (c *Conversation) capture(ctx context.Context, at Place) (*Capture, error) 
 	}
 	col, err := env.Collections(ctx, at.Dir)
 	if err != nil {
-		return nil, err
+		return nil, c.lost(at.Target, env, err)
 	}
 	made := discovery.Build(c.cfg.Conventions.Policy, col.Listings...)
 	skills := slices.DeleteFunc(made.Skills, func(s discovery.Skill) bool { return s.State != discovery.Visible || !s.OnHost })

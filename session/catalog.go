@@ -68,7 +68,7 @@ func (c *Conversation) view(ctx context.Context) (*view, error) {
 	checked := c.checking(ctx, env, f.place)
 	col, err := env.Collections(ctx, f.place.Dir)
 	if err := worse(err, <-checked); err != nil {
-		return nil, err
+		return nil, c.lost(f.place.Target, env, err)
 	}
 	v := &view{fold: f, key: trustKey(f.place, col)}
 	if err := c.look(ctx, func(h *history) { v.trusted = h.trust[v.key] }); err != nil {

@@ -265,6 +265,20 @@ func (c *Conversation) reach(ctx context.Context, t Target) (Environment, error)
 	return e, nil
 }
 
+// lost gives up an environment that did not answer, so that the next who needs the target reaches it
+// anew, and returns err.
+func (c *Conversation) lost(t Target, env Environment, err error) error {
+	if errors.Is(err, ErrUnavailable) {
+		c.reaching.Lock()
+		defer c.reaching.Unlock()
+		if c.reached[t] == env {
+			delete(c.reached, t)
+			env.Close()
+		}
+	}
+	return err
+}
+
 // place finds out what machine a target is.
 func (c *Conversation) place(ctx context.Context, t Target, dir string) (Place, error) {
 	env, err := c.reach(ctx, t)
@@ -273,7 +287,7 @@ func (c *Conversation) place(ctx context.Context, t Target, dir string) (Place, 
 	}
 	id, home, err := env.Identify(ctx)
 	if err != nil {
-		return Place{}, err
+		return Place{}, c.lost(t, env, err)
 	}
 	if dir == "" {
 		dir = home

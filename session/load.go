@@ -246,17 +246,21 @@ func filesOf(m *bundle.Manifest) (files []string, more int) {
 
 // readThere reads a skill of the environment and fills in what it is.
 func (c *Conversation) readThere(ctx context.Context, at Place, snap *Snapshot) error {
-	env, err := c.reach(ctx, at.Target) // which was found to be the one it was, for the view
+	env, err := c.reach(ctx, at.Target)
 	if err != nil {
 		return err
 	}
+	checked := c.checking(ctx, env, at)
 	found, err := env.Skill(ctx, snap.Source)
+	if is := <-checked; is != nil {
+		return c.lost(at.Target, env, is)
+	}
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrUnavailable) {
 		return &Error{Code: ErrNoSkill, About: snap.Source, What: "no skill is there", Advice: "give the name of a skill, or the path of a directory with a SKILL.md"}
 	}
 	if err != nil {
 		if errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
-			return err
+			return c.lost(at.Target, env, err)
 		}
 		return badSource(snap, err)
 	}
@@ -299,7 +303,7 @@ func (c *Conversation) publish(ctx context.Context, p Place, digests []bundle.Di
 	checked := c.checking(ctx, env, p)
 	dirs, err := env.Publish(ctx, bundles...)
 	if err := worse(err, <-checked); err != nil {
-		return nil, err
+		return nil, c.lost(p.Target, env, err)
 	}
 	return dirs, nil
 }

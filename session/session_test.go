@@ -315,6 +315,33 @@ func TestAPromptOfAnUnreachableMachineSaysSo(t *testing.T) {
 	}
 }
 
+func TestALostMachineIsReachedAnew(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	w.onHost("release", skillText("release", "text\n"))
+	reached := 0
+	reach := w.cfg.Reach
+	w.cfg.Reach = func(ctx context.Context, t Target) (Environment, error) {
+		reached++
+		return reach(ctx, t)
+	}
+	c := w.start("a", "/work")
+	w.load(c, "release")
+	w.prompt(c)
+	if reached != 1 {
+		t.Fatalf("reached %d times", reached)
+	}
+	w.machines["a"].trouble = &Error{Code: ErrUnavailable, What: "dead"}
+	if _, err := c.Prompt(ctx, PromptOptions{}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	w.machines["a"].trouble = nil
+	w.prompt(c)
+	if reached != 2 {
+		t.Errorf("reached %d times", reached)
+	}
+}
+
 func TestEightLoadsAtOnceAllSucceed(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Storage = newFiles(t)
