@@ -120,3 +120,18 @@ func TestHoldAndPinWaitForACollectThatIsUnderWay(t *testing.T) {
 		t.Errorf("what was pinned after the collect is not there: %v", err)
 	}
 }
+
+func TestPinningAgainIsPinningNow(t *testing.T) {
+	s := newStore(t)
+	src := newSkill(t, "a = x")
+	p := pin(t, s, src)
+	old := time.Now().AddDate(-1, 0, 0)
+	if err := os.Chtimes(filepath.Dir(p.Path), old, old); err != nil {
+		t.Fatal(err)
+	}
+	pin(t, s, src)
+	infos, err := s.List(context.Background())
+	if err != nil || len(infos) != 1 || time.Since(infos[0].Pinned) > 24*time.Hour {
+		t.Errorf("listed as %v, %v", infos, err)
+	}
+}

@@ -143,7 +143,7 @@ type Info struct {
 	Name   string    // the skill directory's
 	Files  int       //
 	Bytes  int64     // of content
-	Pinned time.Time // when it was put there
+	Pinned time.Time // when it was last put there, or found there already
 	Err    error     // why the rest is not known: a *DamagedError
 }
 

@@ -68,9 +68,8 @@ the working directory of the conversation. A line that is no command exits with 
 		Example: "  punnet chat say $ID /skills\n  punnet chat say $ID /skill release",
 		Args:    cobra.MinimumNArgs(2),
 	}, func(ctx context.Context, args []string) error {
-		return a.inChat(ctx, args[0], func(c *session.Conversation) error {
-			answer, err := c.Command(ctx, strings.Join(args[1:], " "))
-			return a.tellAnswer(answer, err)
+		return a.inChat(ctx, args[0], "", func(c *session.Conversation) (session.Answer, error) {
+			return c.Command(ctx, strings.Join(args[1:], " "))
 		})
 	})
 }
@@ -89,18 +88,10 @@ of a skill that it is not shown.`,
 		if len(args) > 2 {
 			arguments = json.RawMessage(args[2])
 		}
-		return a.inChat(ctx, args[0], func(c *session.Conversation) error {
-			answer, err := c.Tool(ctx, args[1], arguments)
-			return a.tellAnswer(answer, err)
+		return a.inChat(ctx, args[0], "the answer is empty", func(c *session.Conversation) (session.Answer, error) {
+			return c.Tool(ctx, args[1], arguments)
 		})
 	})
-}
-
-func (a *app) tellAnswer(answer session.Answer, err error) error {
-	if err != nil {
-		return err
-	}
-	return a.answer(answer.Data, answer.Text)
 }
 
 func (a *app) chatPromptCommand() *cobra.Command {
@@ -114,15 +105,9 @@ repairs what is not. When the target cannot be reached it fails; --offline rende
 and says in the text that nobody looked.`,
 		Args: cobra.ExactArgs(1),
 	}, func(ctx context.Context, args []string) error {
-		return a.inChat(ctx, args[0], func(c *session.Conversation) error {
+		return a.inChat(ctx, args[0], "there is nothing to add: no instructions are active here", func(c *session.Conversation) (session.Answer, error) {
 			p, err := c.Prompt(ctx, o)
-			if err != nil {
-				return err
-			}
-			if p.Text == "" {
-				a.note("nothing is loaded here")
-			}
-			return a.answer(p, p.Text)
+			return session.Answer{Text: p.Text, Data: p}, err
 		})
 	})
 	cmd.Flags().BoolVar(&o.Unverified, "offline", false, "ask no machine: the files may be missing there")
@@ -135,15 +120,9 @@ func (a *app) chatCatalogCommand() *cobra.Command {
 		Short: "Print what the model is shown of the skills it can load",
 		Args:  cobra.ExactArgs(1),
 	}, func(ctx context.Context, args []string) error {
-		return a.inChat(ctx, args[0], func(c *session.Conversation) error {
+		return a.inChat(ctx, args[0], "there are no skills to show; /skills tells why", func(c *session.Conversation) (session.Answer, error) {
 			catalog, err := c.Catalog(ctx)
-			if err != nil {
-				return err
-			}
-			if catalog.Text == "" {
-				a.note("there are no skills to show; /skills tells why")
-			}
-			return a.answer(catalog, catalog.Text)
+			return session.Answer{Text: catalog.Text, Data: catalog}, err
 		})
 	})
 }

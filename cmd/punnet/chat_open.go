@@ -56,9 +56,9 @@ func (a *app) conversing() (session.Config, error) {
 	return session.Config{Conventions: environment.Conventions(a.profile, a.profileAs), Store: store, Storage: files, Reach: o.Reach}, nil
 }
 
-// inChat calls f with the conversation of that id, under the profile and with the target that it
-// remembers.
-func (a *app) inChat(ctx context.Context, id string, f func(*session.Conversation) error) error {
+// inChat prints what f answers with the conversation of that id, under the profile and with the target that
+// it remembers. none is what a person is told where the answer has no text.
+func (a *app) inChat(ctx context.Context, id, none string, f func(*session.Conversation) (session.Answer, error)) error {
 	c, at, err := a.openChat(ctx, id)
 	if err != nil {
 		return err
@@ -69,10 +69,19 @@ func (a *app) inChat(ctx context.Context, id string, f func(*session.Conversatio
 			hint: "punnet chat move takes it to another account or port"}
 	}
 	a.ssh.user, a.ssh.port = "", 0
+	done := func() {}
 	if !at.Target.Local() {
-		defer a.progress("asking " + display.Quote(at.Target.String()))()
+		done = a.progress("asking " + display.Quote(at.Target.String()))
 	}
-	return f(c)
+	answer, err := f(c)
+	done()
+	if err != nil {
+		return err
+	}
+	if answer.Text == "" {
+		a.note(none)
+	}
+	return a.answer(answer.Data, answer.Text)
 }
 
 // openChat opens a conversation, and returns where it is.

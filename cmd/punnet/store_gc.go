@@ -19,7 +19,7 @@ func (a *app) storeGcCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gc --keep-days N",
 		Short: "Remove pinned bundles that no conversation refers to",
-		Long: `Gc removes the bundles that no conversation here refers to, anywhere in its history, and that were
+		Long: `Gc removes the bundles that no conversation here refers to, anywhere in its history, and that were last
 pinned more than N days ago; with 0 all that no conversation refers to. It reads the conversations
 of all profiles, and removes nothing when one of them cannot be read. Loads and pushes that are
 going on are waited for. A harness that keeps its conversations itself is not asked: keep as many
@@ -48,6 +48,9 @@ type collectedJSON struct {
 	Removed bool      `json:"removed"`
 }
 
+// maxKeepDays is as good as for ever, and few enough to count back from any date.
+const maxKeepDays = 100_000
+
 func (a *app) storeGc(ctx context.Context, days int, dryRun bool) error {
 	store, err := a.store()
 	if err != nil {
@@ -64,7 +67,7 @@ func (a *app) storeGc(ctx context.Context, days int, dryRun bool) error {
 		if err != nil {
 			return nil, err
 		}
-		before := time.Now().AddDate(0, 0, -days)
+		before := time.Now().AddDate(0, 0, -min(days, maxKeepDays))
 		var picked []bundle.Info
 		for _, i := range all {
 			if !refs[i.Digest] && (days == 0 || i.Pinned.Before(before)) {
