@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -84,7 +85,7 @@ func (s *Store) Import(ctx context.Context, r io.Reader) (Pinned, error) {
 	return pinned, nil
 }
 
-// put makes sure that the store holds the tree, whole, and writes nothing if it does.
+// put makes sure that the store holds the tree, whole, and writes no content if it does.
 func (s *Store) put(ctx context.Context, t *Tree) (Pinned, error) {
 	root, done, err := s.writable(ctx)
 	if err != nil {
@@ -93,6 +94,8 @@ func (s *Store) put(ctx context.Context, t *Tree) (Pinned, error) {
 	defer done()
 	err = s.verify(ctx, root, t.Manifest.Digest())
 	if err == nil {
+		now := time.Now()
+		root.Chtimes(t.Manifest.Digest().String(), now, now) // for Info.Pinned; where it cannot be, no harm is done
 		return s.pinned(root, t.Manifest, present)
 	}
 	if _, damaged := errors.AsType[*DamagedError](err); !damaged && !errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,7 @@ import (
 
 // Names in a store that are not bundles. They start with a dot, so that no digest meets them.
 const (
-	lockName        = ".lock"    // shared by all who add, exclusive for one who sweeps
+	lockName        = ".lock"    // shared by all who add or hold, exclusive for one who sweeps or collects
 	replaceLockName = ".replace" // exclusive for one who replaces a damaged bundle
 	stagePrefix     = ".tmp-"
 	trashPrefix     = ".trash-"
@@ -143,7 +143,7 @@ type Info struct {
 	Name   string    // the skill directory's
 	Files  int       //
 	Bytes  int64     // of content
-	Pinned time.Time // when it was put there
+	Pinned time.Time // when it was last put there, or found there already
 	Err    error     // why the rest is not known: a *DamagedError
 }
 
@@ -209,7 +209,7 @@ func describeBundle(store *os.Root, d Digest) (Info, error) {
 }
 
 // writable opens the store for adding to it, creating it first where need be, and returns a
-// function that ends the use. While it lasts no other process sweeps the store.
+// function that ends the use. While it lasts no other process sweeps the store or collects from it.
 func (s *Store) writable(ctx context.Context) (*os.Root, func(), error) {
 	if err := atomicfile.MkdirAll(s.dir); err != nil {
 		return nil, nil, err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -48,8 +49,10 @@ type app struct {
 
 	started bool // the arguments were understood and a verb is running
 	profile *profile.Profile
-	trace   func(transport.Step) // is told the steps of reaching a target; may be nil
-	log     *slog.Logger
+	// profileAs is the name that the profile is loaded by from any directory.
+	profileAs string
+	trace     func(transport.Step) // is told the steps of reaching a target; may be nil
+	log       *slog.Logger
 }
 
 // run runs the command line args and returns the exit code.
@@ -105,7 +108,8 @@ a live ControlPath, else connects by itself, or by your own ssh program where th
 needs it: keys on hardware, GSSAPI and the like. native and system settle it.
 
 Environment: PUNNET_PROFILE names the profile, as --profile does; NO_COLOR turns color off;
-XDG_CONFIG_HOME and XDG_DATA_HOME move the configuration, the collections and the store.
+XDG_CONFIG_HOME, XDG_DATA_HOME and XDG_STATE_HOME move the configuration, the collections, the
+store and the conversations.
 Passphrases, passwords and codes are asked for on the terminal, or by the program that
 SSH_ASKPASS names, as ssh(1) says.`
 
@@ -133,7 +137,7 @@ func (a *app) command() *cobra.Command {
 	a.ssh.register(root)
 	root.AddCommand(a.listCommand(), a.inspectCommand(), a.validateCommand(), a.enableCommand(), a.disableCommand(),
 		a.importCommand(), a.pinCommand(), a.pushCommand(), a.statusCommand(),
-		a.verifyCommand(), a.pruneCommand(), a.doctorCommand(), a.storeCommand(), a.demoCommand(), a.versionCommand())
+		a.verifyCommand(), a.pruneCommand(), a.doctorCommand(), a.chatCommand(), a.storeCommand(), a.demoCommand(), a.versionCommand())
 	return root
 }
 
@@ -160,6 +164,9 @@ func noneEmpty(cmd *cobra.Command, args []string) error {
 func (a *app) start(cmd *cobra.Command) error {
 	if !slices.Contains([]string{"auto", "always", "never"}, a.color) {
 		return fmt.Errorf("--color %q: it is one of auto, always and never", a.color)
+	}
+	if err := cmd.ValidateRequiredFlags(); err != nil {
+		return err
 	}
 	if _, err := a.ssh.way(); err != nil {
 		return err
@@ -196,11 +203,25 @@ func (a *app) chooseProfile() error {
 	if err != nil {
 		return err
 	}
-	name := cmp.Or(a.profileName, a.getenv("PUNNET_PROFILE"), conf.Profile)
-	if a.profile, err = profile.Load(name); err != nil {
+	return a.useProfile(profileAs(cmp.Or(a.profileName, a.getenv("PUNNET_PROFILE"), conf.Profile, profile.Default)))
+}
+
+// profileAs returns a profile's name as it is good in any directory: a file's is its absolute path.
+func profileAs(name string) string {
+	if strings.ContainsRune(name, filepath.Separator) || strings.ContainsRune(name, '/') || slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(name)) {
+		return absolute(name)
+	}
+	return name
+}
+
+// useProfile loads the profile that the command works with from now on.
+func (a *app) useProfile(name string) error {
+	p, err := profile.Load(name)
+	if err != nil {
 		return err
 	}
-	a.log.Debug("profile", "name", a.profile.Name)
+	a.profile, a.profileAs = p, name
+	a.log.Debug("profile", "name", p.Name)
 	return nil
 }
 

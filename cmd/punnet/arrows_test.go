@@ -33,7 +33,9 @@ func arrows() map[string][]string {
 		"transport":               {"internal/display", "internal/fault", "internal/proc", "internal/sftp", "internal/sshconfig", "internal/watchdog"},
 		"transport/transporttest": nil,
 		"remote":                  {"skill", "bundle", "discovery", "transport", "internal/atomicfile", "internal/display", "internal/proc"},
-		"cmd/punnet":              {"skill", "bundle", "discovery", "profile", "transport", "transport/transporttest", "remote", "internal/ask", "internal/atomicfile", "internal/display"},
+		"session":                 {"skill", "bundle", "discovery", "internal/atomicfile", "internal/display"},
+		"environment":             {"session", "skill", "bundle", "discovery", "profile", "transport", "remote", "internal/display"},
+		"cmd/punnet":              {"skill", "bundle", "discovery", "session", "environment", "profile", "transport", "transport/transporttest", "remote", "internal/ask", "internal/atomicfile", "internal/display"},
 	}
 }
 

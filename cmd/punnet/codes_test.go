@@ -8,6 +8,7 @@ import (
 
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/discovery"
+	"github.com/punnet/punnet/session"
 	"github.com/punnet/punnet/skill"
 )
 
@@ -33,6 +34,11 @@ func TestEveryCodeIsInTheDocumentation(t *testing.T) {
 		}
 		if row := fmt.Sprintf("| `%s` | %s | %s |", c.Code, severity, c.Meaning); !strings.Contains(doc, row) {
 			t.Errorf("docs/codes.md lacks the row %s", row)
+		}
+	}
+	for _, c := range session.Codes() {
+		if !strings.Contains(doc, fmt.Sprintf("| `%s` |", c)) {
+			t.Errorf("docs/codes.md lacks %s", c)
 		}
 	}
 	for _, r := range bundle.Reasons() {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/environment"
 	"github.com/punnet/punnet/internal/testenv"
 	"github.com/punnet/punnet/profile"
 	"github.com/punnet/punnet/transport"
@@ -134,7 +135,7 @@ func compareScans(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 		defer here.Close()
-		there, d, err := openDistant(files, dir, p.Rules)
+		there, d, err := environment.OpenSkill(files, dir, p.Rules)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +150,7 @@ func compareScans(t *testing.T, dir string) {
 		if err == nil && wantErr == nil && (got.Manifest.Digest() != want.Manifest.Digest() || got.Bytes != want.Bytes || string(got.SkillFile) != string(want.SkillFile)) {
 			t.Errorf("%s: other content than here", name)
 		}
-		if err := d.alive(); err != nil {
+		if err := d.Alive(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -184,7 +185,7 @@ func TestAFileThatChangesOnTheTargetIsNoBundle(t *testing.T) {
 	for name, text := range map[string]string{"longer": "longer than it was", "shorter": "s", "as long": "same!"} {
 		dir := filepath.Join(t.TempDir(), "release")
 		writeFiles(t, dir, "f = other")
-		src, d, err := openDistant(meddling{files, func(name string) error {
+		src, d, err := environment.OpenSkill(meddling{files, func(name string) error {
 			if filepath.Base(name) != "f" {
 				return nil
 			}
@@ -196,7 +197,7 @@ func TestAFileThatChangesOnTheTargetIsNoBundle(t *testing.T) {
 		if _, _, err := src.Scan(ctx, bundle.Rules{}); !errors.Is(err, bundle.Changing) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := d.alive(); err != nil {
+		if err := d.Alive(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -211,7 +212,7 @@ func TestALostTargetIsNoFaultOfTheSkills(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "release")
 	writeFiles(t, dir, "f = x")
 	gone := false
-	src, d, err := openDistant(meddling{files, func(string) error {
+	src, d, err := environment.OpenSkill(meddling{files, func(string) error {
 		if gone {
 			return transport.ErrLost
 		}
@@ -224,7 +225,7 @@ func TestALostTargetIsNoFaultOfTheSkills(t *testing.T) {
 	if _, _, err := src.Scan(ctx, bundle.Rules{}); err == nil {
 		t.Error("it was read all the same")
 	}
-	if err := d.alive(); !errors.Is(err, transport.ErrLost) {
+	if err := d.Alive(); !errors.Is(err, transport.ErrLost) {
 		t.Errorf("the target is said to be %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/session"
 	"github.com/punnet/punnet/transport"
 )
 
@@ -160,6 +161,9 @@ func errorCode(err error) string {
 	}
 	if code := targetCode(err); code != "" {
 		return code
+	}
+	if code, ok := errors.AsType[session.Code](err); ok {
+		return string(code)
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/environment"
 	"github.com/punnet/punnet/internal/display"
 )
 
@@ -230,4 +233,28 @@ func (a *app) showInspect(o inspectJSON) {
 			fmt.Fprintf(a.stdout, "  %s: %s\n", display.Quote(d.Path), diagnosticText(d))
 		}
 	}
+}
+
+// describeDistant reads a skill that is on a target.
+func (a *app) describeDistant(ctx context.Context, target string, r *reached, at string) (inspectJSON, error) {
+	files, err := r.conn.Files(ctx)
+	if err != nil {
+		return inspectJSON{}, aboutTarget(target, err)
+	}
+	src, d, err := environment.OpenSkill(files, at, a.profile.Rules)
+	if err != nil {
+		ce := &cliError{code: errorCode(err), exit: connectionExit(err), err: fmt.Errorf("%s: %s: %w", display.Quote(target), display.Quote(at), quoted(err))}
+		if errors.Is(err, fs.ErrNotExist) {
+			ce.hint = "give the path of a directory on the target that holds a SKILL.md"
+		}
+		return inspectJSON{}, ce
+	}
+	out, err := a.describe(ctx, src)
+	if lost := d.Alive(); lost != nil {
+		return inspectJSON{}, aboutTarget(target, lost)
+	}
+	if err != nil { // with another hint than for a directory here
+		return inspectJSON{}, &cliError{code: errorCode(err), err: &targetError{target, err}}
+	}
+	return out, nil
 }

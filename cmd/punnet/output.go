@@ -1,11 +1,17 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/punnet/punnet/internal/display"
 )
 
 // output is standard output, and remembers that something did not get through: data that was lost
@@ -75,4 +81,47 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// answer prints what a library call answered: data, which is encoded as an object, as JSON, else text, as
+// it is for programs and without what a terminal would obey for people.
+func (a *app) answer(data any, text string) error {
+	if a.json {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(data); err != nil {
+			return err
+		}
+		fields, ok := strings.CutPrefix(b.String(), "{")
+		if !ok {
+			return errors.New("the answer is no JSON object")
+		}
+		if !strings.HasPrefix(fields, "}") {
+			fields = "," + fields
+		}
+		a.printJSON(json.RawMessage(fmt.Sprintf(`{"schemaVersion":%d%s`, schemaVersion, fields)))
+		return nil
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	if terminalWidth(a.stdout) > 0 {
+		text = plainLines(text)
+	}
+	_, err := io.WriteString(a.stdout, text)
+	return err
+}
+
+// plainLines returns text with its lines and tabs, and everything else in it fit for a terminal.
+func plainLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		cells := strings.Split(line, "\t")
+		for j := range cells {
+			cells[j] = display.Quote(cells[j])
+		}
+		lines[i] = strings.Join(cells, "\t")
+	}
+	return strings.Join(lines, "\n")
 }

@@ -23,3 +23,30 @@ func TestJSONShowsNoHiddenCharacters(t *testing.T) {
 		t.Errorf("read back as %q, %v", back["text"], err)
 	}
 }
+
+func TestAnswersForTerminalsKeepLinesAndTabsAndNothingElseHidden(t *testing.T) {
+	in := "one\ttwo\x1b[31m\r\nthree \u202e\xff\n"
+	if got, want := plainLines(in), "one\ttwo\\u{1b}[31m\\r\nthree \\u{202e}\\x{ff}\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestAnswersAsJSONHaveASchemaVersionBesideTheirFields(t *testing.T) {
+	for _, c := range []struct {
+		data any
+		want string
+	}{
+		{struct{}{}, `{"schemaVersion":1}`},
+		{map[string]string{"text": "<b>\u202e"}, `{"schemaVersion":1,"text":"<b>\u202e"}`},
+	} {
+		var out strings.Builder
+		a := &app{system: system{stdout: &out}, json: true}
+		if err := a.answer(c.data, "text"); err != nil || out.String() != c.want+"\n" {
+			t.Errorf("%v: %q, %v", c.data, out.String(), err)
+		}
+	}
+	a := &app{json: true}
+	if err := a.answer([]int{1}, ""); err == nil {
+		t.Error("a list was printed as an object")
+	}
+}

@@ -142,6 +142,9 @@ func (p *pushing) publish(ctx context.Context, t transport.Target, args, paths [
 	if err != nil {
 		return err
 	}
+	if release, err := store.Hold(ctx); err == nil { // store gc waits until all is published; pinning tells what is wrong
+		defer release()
+	}
 	var pins []pinJSON
 	for i, r := range p.pinEach(ctx, store, paths) {
 		switch {

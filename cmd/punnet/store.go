@@ -34,7 +34,7 @@ func (a *app) storeCommand() *cobra.Command {
 of those named, and compares them with their digests. It exits with 5 when one is
 damaged. Pinning the same skill again mends it.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.storeVerify(cmd.Context(), args) },
-	})
+	}, a.storeGcCommand())
 	return cmd
 }
 

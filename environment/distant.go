@@ -1,10 +1,8 @@
-package main
+package environment
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -15,13 +13,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/punnet/punnet/bundle"
-	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/transport"
 )
 
-// distant is a skill directory on a target, as a bundle.SourceFS. All its directories and links are
+// Distant is a skill directory on a target, as a bundle.SourceFS. All its directories and links are
 // looked at once, many at a time, when it is opened; files are read when they are asked for.
-type distant struct {
+type Distant struct {
 	files transport.Reader
 	dir   string                 // its real path
 	infos map[string]fs.FileInfo // by the path beneath dir
@@ -42,16 +39,17 @@ type linkTarget struct {
 // distantAtOnce is how much of a target is looked at in one go.
 const distantAtOnce = 64
 
-// openDistant opens the skill directory at an absolute path on a target. It looks no further than the
-// rules let a skill reach.
-func openDistant(files transport.Reader, at string, rules bundle.Rules) (*bundle.Source, *distant, error) {
+// OpenSkill opens the skill directory at an absolute path on a target. It looks no further than the
+// rules let a skill reach. The Source reads from the Distant, which says after a failure whether that
+// was the target's.
+func OpenSkill(files transport.Reader, at string, rules bundle.Rules) (*bundle.Source, *Distant, error) {
 	at = path.Clean(at)
 	info, err := files.Lstat(at)
 	if err != nil {
 		return nil, nil, err
 	}
 	linked := info.Mode()&fs.ModeSymlink != 0
-	d := &distant{files: files, dir: at, infos: map[string]fs.FileInfo{}, names: map[string][]string{}, links: map[string]linkTarget{}, fails: map[string]error{}, cut: map[string]bool{}}
+	d := &Distant{files: files, dir: at, infos: map[string]fs.FileInfo{}, names: map[string][]string{}, links: map[string]linkTarget{}, fails: map[string]error{}, cut: map[string]bool{}}
 	if d.dir, err = files.RealPath(at); err == nil {
 		info, err = files.Lstat(d.dir)
 	}
@@ -67,7 +65,7 @@ func openDistant(files transport.Reader, at string, rules bundle.Rules) (*bundle
 }
 
 // look lists the directories level by level, until there is more than a skill may have.
-func (d *distant) look(rules bundle.Rules) {
+func (d *Distant) look(rules bundle.Rules) {
 	entries, levels := rules.Entries, rules.Levels
 	if entries == 0 {
 		entries = bundle.MaxEntries
@@ -117,10 +115,10 @@ func (d *distant) look(rules bundle.Rules) {
 	}
 }
 
-func (d *distant) path(name string) string { return path.Join(d.dir, name) }
+func (d *Distant) path(name string) string { return path.Join(d.dir, name) }
 
 // each calls f for 0 to n-1, several at once.
-func (d *distant) each(n int, f func(int)) {
+func (d *Distant) each(n int, f func(int)) {
 	var g errgroup.Group
 	g.SetLimit(distantAtOnce)
 	for i := range n {
@@ -133,7 +131,7 @@ func (d *distant) each(n int, f func(int)) {
 }
 
 // note returns err, and keeps it where it says nothing about a file.
-func (d *distant) note(err error) error {
+func (d *Distant) note(err error) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, transport.ErrTooLarge) {
 		return err
 	}
@@ -145,9 +143,9 @@ func (d *distant) note(err error) error {
 	return err
 }
 
-// alive returns why the target does not answer any more, where something failed for a reason that is
+// Alive returns why the target does not answer any more, where something failed for a reason that is
 // not a file's.
-func (d *distant) alive() error {
+func (d *Distant) Alive() error {
 	d.mu.Lock()
 	lost := d.lost
 	d.mu.Unlock()
@@ -160,8 +158,8 @@ func (d *distant) alive() error {
 	return lost
 }
 
-// Lstat describes what was there when the directory was opened.
-func (d *distant) Lstat(name string) (fs.FileInfo, error) {
+// Lstat implements bundle.SourceFS: it describes what was there when the directory was opened.
+func (d *Distant) Lstat(name string) (fs.FileInfo, error) {
 	name = path.Clean(name)
 	if info := d.infos[name]; info != nil {
 		return info, nil
@@ -173,7 +171,8 @@ func (d *distant) Lstat(name string) (fs.FileInfo, error) {
 	return info, d.note(err)
 }
 
-func (d *distant) Readlink(name string) (string, error) {
+// Readlink implements bundle.SourceFS.
+func (d *Distant) Readlink(name string) (string, error) {
 	name = path.Clean(name)
 	if l, ok := d.links[name]; ok {
 		return l.path, l.err
@@ -182,7 +181,8 @@ func (d *distant) Readlink(name string) (string, error) {
 	return target, d.note(err)
 }
 
-func (d *distant) Open(name string) (bundle.SourceFile, error) {
+// Open implements bundle.SourceFS.
+func (d *Distant) Open(name string) (bundle.SourceFile, error) {
 	name = path.Clean(name)
 	info := d.infos[name]
 	if info == nil {
@@ -196,7 +196,7 @@ func (d *distant) Open(name string) (bundle.SourceFile, error) {
 
 // distantFile is a file or directory of a distant one.
 type distantFile struct {
-	d    *distant
+	d    *Distant
 	name string
 	info fs.FileInfo
 	data *bytes.Reader // what is left to read; nil before the first Read
@@ -235,27 +235,3 @@ func (f *distantFile) Readdirnames(n int) ([]string, error) {
 }
 
 func (f *distantFile) Close() error { return nil }
-
-// describeDistant reads a skill that is on a target.
-func (a *app) describeDistant(ctx context.Context, target string, r *reached, at string) (inspectJSON, error) {
-	files, err := r.conn.Files(ctx)
-	if err != nil {
-		return inspectJSON{}, aboutTarget(target, err)
-	}
-	src, d, err := openDistant(files, at, a.profile.Rules)
-	if err != nil {
-		ce := &cliError{code: errorCode(err), exit: connectionExit(err), err: fmt.Errorf("%s: %s: %w", display.Quote(target), display.Quote(at), quoted(err))}
-		if errors.Is(err, fs.ErrNotExist) {
-			ce.hint = "give the path of a directory on the target that holds a SKILL.md"
-		}
-		return inspectJSON{}, ce
-	}
-	out, err := a.describe(ctx, src)
-	if lost := d.alive(); lost != nil {
-		return inspectJSON{}, aboutTarget(target, lost)
-	}
-	if err != nil { // with another hint than for a directory here
-		return inspectJSON{}, &cliError{code: errorCode(err), err: &targetError{target, err}}
-	}
-	return out, nil
-}

@@ -1,0 +1,20 @@
+// Package environment is the machine and account that a conversation runs in: this machine, or a target
+// over SSH.
+//
+// It answers what package session asks of an environment, over a transport.Conn and the cache that
+// package remote keeps on the target.
+//
+// # Identity
+//
+// An environment is known by its machine and account and not by a name: the hash of the machine's own id
+// (/etc/machine-id, or what takes its place on other systems), the account's number and the real path of
+// its home. A name for the same account by another alias, address or way is the same environment. Where
+// the machine's id cannot be read, the environment is the target as it was named, since nothing proves
+// two names to be one machine. Clones of one image that kept its id are taken for one machine, if account
+// and home are the same too.
+//
+// The question is one small command, or a few reads by SFTP, and is asked once while an Environment is
+// open. A conversation records the answer when it goes to a target. Later processes believe the record,
+// and hold the target to it in a command that runs beside the one that publishes: so a prompt with
+// everything in place takes two round trips, and never shows one machine what was loaded on another.
+package environment

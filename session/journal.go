@@ -1,0 +1,351 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/punnet/punnet/internal/atomicfile"
+)
+
+// What a journal is.
+const (
+	journalKind    = "conversation"
+	journalVersion = 1
+	journalSuffix  = ".jsonl"
+	lockSuffix     = ".lock"
+	maxHeaderBytes = 64 << 10
+)
+
+// lockPause is how long a process waits before it tries a lock again.
+const lockPause = 5 * time.Millisecond
+
+// Files is a Storage of one file a conversation, see the package's documentation. Files and the
+// directories that are made are private to the user.
+type Files struct {
+	dir string
+}
+
+// NewFiles returns the storage in a directory, an absolute path, which need not exist.
+func NewFiles(dir string) (*Files, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, fmt.Errorf("conversations in %s: the path is not absolute", quoteName(dir))
+	}
+	return &Files{filepath.Clean(dir)}, nil
+}
+
+// Dir returns the directory.
+func (s *Files) Dir() string { return s.dir }
+
+// Path returns the file of a conversation, whether or not it is there.
+func (s *Files) Path(id string) string { return filepath.Join(s.dir, id+journalSuffix) }
+
+// headerLine is the first line of a journal.
+type headerLine struct {
+	Punnet  string `json:"punnet"`
+	Version int    `json:"version"`
+	Header
+}
+
+// Create implements Storage.
+func (s *Files) Create(ctx context.Context, h Header, events []*Event) error {
+	if err := CheckID(h.ID); err != nil {
+		return err
+	}
+	head, err := json.Marshal(headerLine{journalKind, journalVersion, h})
+	if err != nil {
+		return err
+	}
+	lines, err := encode(events)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.MkdirAll(s.dir); err != nil {
+		return fmt.Errorf("create conversation: %w", err)
+	}
+	unlock, err := s.lock(ctx, h.ID)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := os.Lstat(s.Path(h.ID)); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = taken(h.ID)
+		}
+		return err
+	}
+	if err := atomicfile.Write(s.Path(h.ID), slices.Concat(head, []byte{'\n'}, lines)); err != nil {
+		return fmt.Errorf("create conversation: %w", err)
+	}
+	return nil
+}
+
+// lock gets the conversation's lock, and returns what gives it up. The lock has a file of its own: on
+// some systems a locked file cannot be read, and reading needs no lock.
+func (s *Files) lock(ctx context.Context, id string) (func(), error) {
+	at := filepath.Join(s.dir, "."+id+lockSuffix)
+	// Made here, since the umask may leave a file that not even its owner can open.
+	if f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		f.Chmod(0o600) // on Windows it cannot be, and is not needed
+		f.Close()
+	} else if !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("lock the conversation: %w", err)
+	}
+	lock := flock.New(at)
+	if _, err := lock.TryLockContext(ctx, lockPause); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("lock the conversation: %w", err)
+	}
+	return func() { lock.Close() }, nil
+}
+
+// open opens a journal.
+func (s *Files) open(id string, flag int) (*os.File, error) {
+	if err := CheckID(id); err != nil {
+		return nil, err
+	}
+	info, err := os.Lstat(s.Path(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noConversation(id)
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, s.damaged(id, 0, errors.New("it is not a file"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open conversation: %w", err)
+	}
+	f, err := os.OpenFile(s.Path(id), flag, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noConversation(id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open conversation: %w", err)
+	}
+	return f, nil
+}
+
+// damaged is the error of a journal that is not what was written. line counts from 1; 0 is the file.
+func (s *Files) damaged(id string, line int, err error) error {
+	at := s.Path(id)
+	if line > 0 {
+		at = fmt.Sprintf("%s:%d", at, line)
+	}
+	return &Error{Code: ErrDamaged, About: at, What: "the conversation's journal is damaged", Err: err,
+		Advice: "mend the line or restore the file; nothing in it was guessed or changed"}
+}
+
+// Header implements Storage.
+func (s *Files) Header(ctx context.Context, id string) (Header, error) {
+	f, err := s.open(id, os.O_RDONLY)
+	if err != nil {
+		return Header{}, err
+	}
+	defer f.Close()
+	h, _, err := s.header(f, id)
+	return h, errors.Join(err, ctx.Err())
+}
+
+// header reads the first line and returns how long it is.
+func (s *Files) header(f io.ReaderAt, id string) (Header, int64, error) {
+	buf := make([]byte, maxHeaderBytes)
+	n, err := f.ReadAt(buf, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Header{}, 0, fmt.Errorf("read conversation: %w", err)
+	}
+	end := bytes.IndexByte(buf[:n], '\n') + 1
+	h, err := parseHeader(buf[:max(end, 0)])
+	if errors.Is(err, ErrNewer) {
+		return Header{}, 0, &Error{Code: ErrNewer, About: s.Path(id), What: "the conversation was written by a later version of Punnet"}
+	}
+	if err == nil && h.ID != id {
+		err = fmt.Errorf("it is the journal of %s", quoteName(h.ID))
+	}
+	if err != nil {
+		return Header{}, 0, s.damaged(id, 1, err)
+	}
+	return h, int64(end), nil
+}
+
+func parseHeader(line []byte) (Header, error) {
+	var h headerLine
+	if len(line) == 0 {
+		return Header{}, errors.New("it has no first line")
+	}
+	if err := json.Unmarshal(line, &h); err != nil {
+		return Header{}, plain(err)
+	}
+	switch {
+	case h.Punnet != journalKind || h.Version < 1:
+		return Header{}, errors.New("it is not the header of a conversation")
+	case h.Version > journalVersion:
+		return Header{}, ErrNewer
+	}
+	return h.Header, nil
+}
+
+// plain returns the words of a JSON error, which can repeat what it read.
+func plain(err error) error { return errors.New(quoteName(err.Error())) }
+
+// Read implements Storage.
+func (s *Files) Read(ctx context.Context, id string, from Mark) ([]*Event, Mark, error) {
+	f, err := s.open(id, os.O_RDONLY)
+	if err != nil {
+		return nil, from, err
+	}
+	defer f.Close()
+	if err := ctx.Err(); err != nil {
+		return nil, from, err
+	}
+	events, end, _, err := s.read(f, id, int64(from))
+	return events, Mark(end), err
+}
+
+// read returns the events from an offset on, the end of the last whole line, and that of the file.
+func (s *Files) read(f *os.File, id string, from int64) (events []*Event, end, size int64, err error) {
+	if from == 0 {
+		if _, from, err = s.header(f, id); err != nil {
+			return nil, 0, 0, err
+		}
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, 0, fmt.Errorf("read conversation: %w", err)
+	}
+	size = info.Size()
+	if size < from {
+		return nil, 0, 0, s.damaged(id, 0, errors.New("it is shorter than it was"))
+	}
+	data := make([]byte, size-from)
+	if _, err := io.ReadFull(io.NewSectionReader(f, from, size-from), data); err != nil {
+		return nil, 0, 0, fmt.Errorf("read conversation: %w", err)
+	}
+	data = data[:bytes.LastIndexByte(data, '\n')+1]
+	events, bad, err := decode(data)
+	if err != nil {
+		return nil, 0, 0, s.damaged(id, bad+s.linesBefore(f, from), err)
+	}
+	return events, from + int64(len(data)), size, nil
+}
+
+// linesBefore counts the lines before an offset, for an error.
+func (s *Files) linesBefore(f io.ReaderAt, offset int64) int {
+	buf, lines := make([]byte, 64<<10), 0
+	r := io.NewSectionReader(f, 0, offset)
+	for {
+		n, err := r.Read(buf)
+		lines += bytes.Count(buf[:n], []byte{'\n'})
+		if err != nil {
+			return lines
+		}
+	}
+}
+
+// Append implements Storage.
+func (s *Files) Append(ctx context.Context, id string, from Mark, decide func([]*Event) ([]*Event, error)) (Mark, error) {
+	if err := CheckID(id); err != nil {
+		return from, err
+	}
+	if _, err := os.Lstat(s.Path(id)); errors.Is(err, fs.ErrNotExist) {
+		return from, noConversation(id) // and no lock is left for it
+	}
+	unlock, err := s.lock(ctx, id)
+	if err != nil {
+		return from, err
+	}
+	defer unlock()
+	f, err := s.open(id, os.O_RDWR)
+	if err != nil {
+		return from, err
+	}
+	defer f.Close()
+	newer, end, size, err := s.read(f, id, int64(from))
+	if err != nil {
+		return from, err
+	}
+	events, err := decide(newer)
+	if err != nil || len(events) == 0 {
+		return Mark(end), err
+	}
+	lines, err := encode(events)
+	if err != nil {
+		return Mark(end), err
+	}
+	if err := write(f, lines, end, size); err != nil {
+		return Mark(end), fmt.Errorf("record in the conversation: %w", err)
+	}
+	return Mark(end + int64(len(lines))), nil
+}
+
+// write makes lines follow at end, where a line that was not finished may stand, or leaves nothing new.
+func write(f *os.File, lines []byte, end, size int64) error {
+	if size > end {
+		if err := f.Truncate(end); err != nil {
+			return err
+		}
+	}
+	_, err := f.WriteAt(lines, end)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		// What cannot be cut off has no last line end, or was whole and is told as not recorded: then
+		// it is all the same part of the history for who reads it next.
+		return errors.Join(err, f.Truncate(end))
+	}
+	return nil
+}
+
+// List implements Storage.
+func (s *Files) List(ctx context.Context) ([]string, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list conversations: %w", err)
+	}
+	var ids []string
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), journalSuffix); ok && CheckID(id) == nil {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids, ctx.Err()
+}
+
+// Remove implements Storage.
+func (s *Files) Remove(ctx context.Context, id string) error {
+	f, err := s.open(id, os.O_RDONLY)
+	if errors.Is(err, ErrBadID) || errors.Is(err, ErrNoConversation) {
+		return err
+	}
+	if err == nil {
+		f.Close()
+	}
+	unlock, err := s.lock(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(filepath.Join(s.dir, "."+id+lockSuffix)) // after the unlock, for systems where it must be
+	defer unlock()
+	if err := os.Remove(s.Path(id)); errors.Is(err, fs.ErrNotExist) {
+		return noConversation(id)
+	} else if err != nil {
+		return fmt.Errorf("remove conversation: %w", err)
+	}
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return atomicfile.SyncDir(root, ".")
+}
