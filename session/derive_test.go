@@ -103,4 +103,11 @@ func TestAHarnessKeepsTheHistoryItself(t *testing.T) {
 	if _, err := Restore(ctx, w.cfg, c.Header(), kept.Events[1:]); !errors.Is(err, ErrDamaged) {
 		t.Errorf("without its beginning: %v", err)
 	}
+	kept.Events[1].Skill.Instructions += "and more\n"
+	if again, err = Restore(ctx, w.cfg, c.Header(), kept.Events); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Prompt(ctx, PromptOptions{}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("instructions that are not those that were loaded: %v", err)
+	}
 }

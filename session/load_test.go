@@ -26,6 +26,7 @@ func TestAFailedLoadIsInvisible(t *testing.T) {
 		"over 128 KiB":        {"big-3", nil, ErrTooLarge},
 		"no frontmatter":      {"/odd/none", nil, ErrBadSkill},
 		"an error in it":      {"/odd/Bad", nil, ErrBadSkill},
+		"a hidden path":       {"/odd/a\u202eb", nil, ErrBadSkill},
 		"a dead link":         {"review", func(w *world) { w.machines["a"].trouble = dead }, ErrUnavailable},
 		"dies at publishing":  {"review", func(w *world) { w.machines["a"].publish = dead }, ErrUnavailable},
 		"a full disk there":   {"review", func(w *world) { w.machines["a"].publish = errors.New("no space left") }, nil},
@@ -52,6 +53,7 @@ func TestAFailedLoadIsInvisible(t *testing.T) {
 			w.on("a", "/odd", "huge", skillText("huge", strings.Repeat("x", 70_000)))
 			w.on("a", "/odd", "none", "text")
 			w.on("a", "/odd", "Bad", skillText("Bad Name", "x"))
+			w.on("a", "/odd", "a\u202eb", skillText("mine", "m"))
 			conv := w.start("a", "/work")
 			w.load(conv, "big-0")
 			w.load(conv, "big-1")
@@ -116,4 +118,55 @@ func TestPausedSnapshotsCountAndReplacedOnesDoNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.load(c, "one")
+}
+
+// meanwhile is a storage in which something happens right before the next event is added.
+type meanwhile struct {
+	Storage
+	happens func()
+}
+
+func (s *meanwhile) Append(ctx context.Context, id string, from Mark, decide func([]*Event) ([]*Event, error)) (Mark, error) {
+	if f := s.happens; f != nil {
+		s.happens = nil
+		f()
+	}
+	return s.Storage.Append(ctx, id, from, decide)
+}
+
+// What was true when a load began is asked again under the lock, where nobody else can change it.
+func TestALoadCountsOnlyIfItStillFitsWhenItIsRecorded(t *testing.T) {
+	big := strings.Repeat("x", 60_000)
+	for name, c := range map[string]struct {
+		happens func(*world, *Conversation)
+		is      error
+		left    string
+	}{
+		"moved elsewhere":     {func(w *world, c *Conversation) { w.move(c, "b", "/work") }, ErrMeanwhile, "active[] shadowed[] paused[one:user]"},
+		"moved to an alias":   {func(w *world, c *Conversation) { w.move(c, "a-again", "/tmp") }, nil, "active[one:user two:user] shadowed[] paused[]"},
+		"no room any more":    {func(w *world, c *Conversation) { w.load(c, "three") }, ErrTooLarge, "active[one:user three:user] shadowed[] paused[]"},
+		"more room than then": {func(w *world, c *Conversation) { c.Unload(context.Background(), "one") }, nil, "active[two:user] shadowed[] paused[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for _, skill := range []string{"one", "two", "three"} {
+				w.on("a", userRoot, skill, skillText(skill, big))
+			}
+			other := w.start("a", "/work")
+			w.load(other, "one")
+			cfg := w.cfg
+			s := &meanwhile{Storage: w.cfg.Storage}
+			cfg.Storage = s
+			conv, err := Open(context.Background(), cfg, other.ID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.happens = func() { c.happens(w, other) }
+			if _, err := conv.Load(context.Background(), "two"); !errors.Is(err, c.is) {
+				t.Errorf("%v; want %v", err, c.is)
+			}
+			check(t, "state", w.state(conv), c.left)
+			check(t, "as others have it", w.state(other), c.left)
+		})
+	}
 }
