@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/internal/testenv"
@@ -52,13 +51,17 @@ func newLab(t *testing.T, profileName string) *lab {
 	o := Options{
 		Profile: p,
 		Getenv:  func(name string) string { return map[string]string{"HOME": l.home}[name] },
-		Dial: func(ctx context.Context, t transport.Target) (transport.Conn, error) {
-			return transport.Dial(ctx, t, transport.Options{ConfigFile: server.ConfigFile()})
-		},
+		Dial:    dialer(server),
 	}
 	l.o = o
 	l.cfg = session.Config{Conventions: Conventions(p, profileName), Store: store, Storage: files, Reach: o.Reach}
 	return l
+}
+
+func dialer(server *transporttest.Server) func(context.Context, transport.Target) (transport.Conn, error) {
+	return func(ctx context.Context, t transport.Target) (transport.Conn, error) {
+		return transport.Dial(ctx, t, transport.Options{ConfigFile: server.ConfigFile()})
+	}
 }
 
 // skill writes a skill of the text in a collection.
@@ -289,47 +292,6 @@ func reopened(t *testing.T, l *lab, id string) *session.Conversation {
 	}
 	t.Cleanup(func() { c.Close() })
 	return c
-}
-
-// Every process that opens a conversation asks for a prompt in two round trips, where all is in place.
-func TestAPromptWithEverythingInPlaceTakesTwoRoundTrips(t *testing.T) {
-	const delay = 100 * time.Millisecond
-	l := newLab(t, "berry")
-	ctx := context.Background()
-	for _, name := range []string{"release", "review", "deploy"} {
-		l.skill(filepath.Join(l.home, ".config/berry/skills"), name, "text")
-	}
-	c := l.start("dev", "")
-	for _, name := range []string{"release", "review", "deploy"} {
-		l.command(c, "/skill "+name)
-	}
-	l.server.SetFaults(transporttest.Faults{Delay: delay})
-	best := time.Hour
-	for range 3 {
-		conn, err := l.o.Dial(ctx, transport.Target{Host: "dev"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg := l.cfg
-		o := l.o
-		o.Believed = func(transport.Target, bundle.Digest) bool { return true } // as a process before left it
-		cfg.Reach = func(_ context.Context, t session.Target) (session.Environment, error) { return New(conn, t, o) }
-		again, err := session.Open(ctx, cfg, c.ID())
-		if err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		p, err := again.Prompt(ctx, session.PromptOptions{})
-		best = min(best, time.Since(start))
-		if err != nil || len(p.Active) != 3 {
-			t.Fatalf("%+v, %v", p.Active, err)
-		}
-		again.Close()
-	}
-	if trips := float64(best) / float64(2*delay); trips >= 3 {
-		t.Errorf("it took %.1f round trips", trips)
-	}
-	t.Logf("%.2f round trips", float64(best)/float64(2*delay))
 }
 
 func TestAnAccountWithoutCommandsIsReadByFiles(t *testing.T) {

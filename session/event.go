@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -54,25 +55,26 @@ type Target struct {
 // Local reports whether t is this machine.
 func (t Target) Local() bool { return t.Host == "" }
 
-// String returns t as it is written on a command line. It must be quoted before it is shown.
+// String returns t as it is written on a command line, which is how a transport.Target is. It must be
+// quoted before it is shown.
 func (t Target) String() string {
 	if t.Local() {
 		return "local:"
 	}
-	s := t.Host
-	if t.Port != 0 {
-		if strings.ContainsRune(s, ':') {
-			s = "[" + s + "]"
-		}
-		s += ":" + strconv.Itoa(t.Port)
+	user, host := "", t.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
 	}
-	if t.User != "" {
-		s = t.User + "@" + s
+	switch {
+	case t.Port != 0 && t.User != "":
+		user = url.User(t.User).String() + "@"
+	case t.User != "":
+		user = t.User + "@"
 	}
-	if t.Port != 0 {
-		s = "ssh://" + s
+	if t.Port == 0 {
+		return user + host
 	}
-	return s
+	return "ssh://" + user + host + ":" + strconv.Itoa(t.Port)
 }
 
 // Place is where a conversation is.
