@@ -44,13 +44,24 @@ const distantAtOnce = 64
 // was the target's.
 func OpenSkill(files transport.Reader, at string, rules bundle.Rules) (*bundle.Source, *Distant, error) {
 	at = path.Clean(at)
-	info, err := files.Lstat(at)
-	if err != nil {
-		return nil, nil, err
+	d := &Distant{files: files, infos: map[string]fs.FileInfo{}, names: map[string][]string{}, links: map[string]linkTarget{}, fails: map[string]error{}, cut: map[string]bool{}}
+	var info fs.FileInfo
+	var missing, err error
+	var g errgroup.Group
+	g.Go(func() error {
+		info, missing = files.Lstat(at)
+		return nil
+	})
+	g.Go(func() error {
+		d.dir, err = files.RealPath(at)
+		return nil
+	})
+	g.Wait()
+	if missing != nil {
+		return nil, nil, missing // the same from every server, where RealPath's error is not
 	}
 	linked := info.Mode()&fs.ModeSymlink != 0
-	d := &Distant{files: files, dir: at, infos: map[string]fs.FileInfo{}, names: map[string][]string{}, links: map[string]linkTarget{}, fails: map[string]error{}, cut: map[string]bool{}}
-	if d.dir, err = files.RealPath(at); err == nil {
+	if err == nil && d.dir != at {
 		info, err = files.Lstat(d.dir)
 	}
 	if err != nil {
