@@ -33,7 +33,7 @@ type CatalogSkill struct {
 }
 
 // Catalog returns what the model is shown. It asks the host and the environment for their collections,
-// unless they were captured.
+// unless they were captured; ErrUnavailable or ErrElsewhere where that fails.
 func (c *Conversation) Catalog(ctx context.Context) (Catalog, error) {
 	v, err := c.view(ctx)
 	if err != nil {
@@ -139,7 +139,8 @@ func (c *Conversation) shown(v *view) Catalog {
 func sourceOf(scope, path string) string { return scope + ": " + path }
 
 // Trust makes the collections of the repository that the conversation is in, in its environment, part of
-// its catalog, and returns what is trusted.
+// its catalog, and returns what is trusted; ErrNotCommand where the profile has no collections that need
+// trust.
 func (c *Conversation) Trust(ctx context.Context) (Trust, error) { return c.setTrust(ctx, Trusted) }
 
 // Untrust takes that back. What is loaded stays loaded.

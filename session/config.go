@@ -41,7 +41,8 @@ type Collections struct {
 	Diagnostics []discovery.Diagnostic
 }
 
-// Config is what conversations have in common.
+// Config is what conversations have in common. What only reads or rewinds a record, as Open, State, Log
+// and Rewind do, needs nothing but Storage; everything else needs all of it.
 type Config struct {
 	Conventions Conventions
 	// Store keeps the bundles of the host's skills.

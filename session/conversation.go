@@ -26,8 +26,8 @@ type Conversation struct {
 }
 
 // Start begins a conversation. id is CheckID's, "" for a random one. dir is the working directory, an
-// absolute path; "" is the account's home. The target is asked what machine it is, so it must be within
-// reach.
+// absolute path; "" is the account's home. The target is asked what machine it is. The error is
+// ErrBadID or ErrTaken for the id, ErrBadArguments for dir, and ErrUnavailable for the target.
 func Start(ctx context.Context, cfg Config, id string, t Target, dir string) (*Conversation, error) {
 	if id == "" {
 		id = NewID()
@@ -57,7 +57,8 @@ func Start(ctx context.Context, cfg Config, id string, t Target, dir string) (*C
 	return c.created(ctx, first)
 }
 
-// Open opens a conversation that there is.
+// Open opens a conversation that there is. No machine is asked anything. The error is ErrBadID,
+// ErrNoConversation, ErrDamaged or ErrNewer.
 func Open(ctx context.Context, cfg Config, id string) (*Conversation, error) {
 	h, err := cfg.Storage.Header(ctx, id)
 	if err != nil {
@@ -77,7 +78,7 @@ func Open(ctx context.Context, cfg Config, id string) (*Conversation, error) {
 
 // Restore opens a conversation whose events a harness keeps in its own history: those of Log, all of
 // them or those on one path and the trust records, in their order. What happens from now on is kept in
-// memory, and Log has it.
+// memory, and Log has it. Events that do not add up to a conversation are ErrDamaged.
 func Restore(ctx context.Context, cfg Config, h Header, events []*Event) (*Conversation, error) {
 	cfg.Storage = new(Memory)
 	if err := cfg.Storage.Create(ctx, h, events); err != nil {
@@ -216,7 +217,8 @@ func (c *Conversation) current(ctx context.Context) (f *fold, err error) {
 	return f, err
 }
 
-// State returns what holds at an event, "" for the head. It asks no machine anything.
+// State returns what holds at an event, "" for the head; ErrNoEvent where there is none of that id. It
+// asks no machine anything.
 func (c *Conversation) State(ctx context.Context, event string) (State, error) {
 	var s State
 	var missing error
@@ -232,7 +234,7 @@ func (c *Conversation) State(ctx context.Context, event string) (State, error) {
 
 func (h *history) has(event string) error {
 	if e := h.byID[event]; e == nil || !e.tree() {
-		return &Error{Code: ErrNoEvent, About: event, What: "the conversation has no such event", Advice: "punnet chat log shows its events"}
+		return &Error{Code: ErrNoEvent, About: event, What: "the conversation has no such event"}
 	}
 	return nil
 }
@@ -303,7 +305,8 @@ func checkDir(dir string) error {
 }
 
 // Move takes the conversation to a target and a working directory there, "" for the account's home. The
-// target is asked what machine it is, also where it is the one that the conversation is on.
+// target is asked what machine it is, also where it is the one that the conversation is on. The error is
+// ErrUnavailable for the target and ErrBadArguments for dir.
 func (c *Conversation) Move(ctx context.Context, t Target, dir string) error {
 	place, err := c.place(ctx, t, dir)
 	if err != nil {
@@ -314,8 +317,8 @@ func (c *Conversation) Move(ctx context.Context, t Target, dir string) error {
 	})
 }
 
-// ChangeDir takes the conversation to another working directory, an absolute path, where it is. Nothing
-// is asked.
+// ChangeDir takes the conversation to another working directory, an absolute path, where it is;
+// ErrBadArguments for any other. Nothing is asked.
 func (c *Conversation) ChangeDir(ctx context.Context, dir string) error {
 	if err := checkDir(dir); err != nil {
 		return err
@@ -327,7 +330,8 @@ func (c *Conversation) ChangeDir(ctx context.Context, dir string) error {
 	})
 }
 
-// Rewind goes on from an earlier event, or any other of the tree.
+// Rewind goes on from an earlier event, or any other of the tree; ErrNoEvent where there is none of that
+// id.
 func (c *Conversation) Rewind(ctx context.Context, event string) error {
 	return c.record(ctx, func(h *history) ([]*Event, error) {
 		if err := h.has(event); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // Fork makes another conversation with the history of this one up to an event, "" for the head, and its
-// trust. id is as for Start.
+// trust; ErrNoEvent where there is none. id is as for Start, ErrTaken where there is one.
 func (c *Conversation) Fork(ctx context.Context, id, event string) (*Conversation, error) {
 	release, err := c.cfg.Store.Hold(ctx) // whoever removes this conversation now and collects takes nothing of the fork's
 	if err != nil {

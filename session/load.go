@@ -17,11 +17,12 @@ import (
 
 // Load loads a skill, for the next Prompt: the one that the name means among what is visible, else the
 // nearest of that name in a repository that is not trusted, which trusts nothing. What has a slash in it
-// or is a dot is the path of a skill's directory in the environment, absolute or below the working
+// or is . or .. is the path of a skill's directory in the environment, absolute or below the working
 // directory. A skill that is loaded already is loaded as it is now.
 //
 // A skill of the host is pinned in the store and published in the environment before it counts as loaded.
-// After an error the conversation and its record are as they were.
+// After an error the conversation and its record are as they were. It is ErrNoSkill, ErrBadSkill,
+// ErrTooLarge, ErrUnavailable, ErrElsewhere, ErrMeanwhile, or what storage or store failed with.
 func (c *Conversation) Load(ctx context.Context, nameOrPath string) (*Event, error) {
 	v, err := c.view(ctx)
 	if err != nil {

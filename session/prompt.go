@@ -34,17 +34,20 @@ type Prompt struct {
 
 // PromptSkill is one loaded skill of a prompt.
 type PromptSkill struct {
-	Name      string `json:"name"`
-	Scope     string `json:"scope"`
-	Digest    string `json:"digest,omitempty"`    // of the bundle, for a skill of the host
-	Directory string `json:"directory,omitempty"` // in this environment; "" where it is not known
-	Event     string `json:"event"`               // the id of the loaded event
+	Name   string `json:"name"`
+	Scope  string `json:"scope"`
+	Digest string `json:"digest,omitempty"` // of the bundle, for a skill of the host
+	// Directory is the skill's directory: in this environment, and of what is paused in its own. It is ""
+	// where it is not known.
+	Directory string `json:"directory,omitempty"`
+	Event     string `json:"event"` // the id of the loaded event
 }
 
 // Prompt returns the section for the next model request. First it makes sure that the bundle of every
 // active skill of the host is in the environment, whole, and repairs what is not: all of them in one
 // round trip beyond the opening of a channel where nothing lacks. Where the environment does not answer
-// the error is ErrUnavailable, and PromptOptions.Unverified renders all the same.
+// the error is ErrUnavailable, and PromptOptions.Unverified renders all the same. It is ErrElsewhere where
+// the target is another machine by now, and ErrBadSkill where a bundle is not whole in the store either.
 func (c *Conversation) Prompt(ctx context.Context, o PromptOptions) (Prompt, error) {
 	f, err := c.current(ctx)
 	if err != nil {

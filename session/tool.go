@@ -54,7 +54,8 @@ type UnloadedAnswer struct {
 }
 
 // Tool answers a call of the model. name is one of the profile's tools and arguments a JSON object.
-// A tool sees what the model is shown, and its errors tell of nothing else.
+// A tool sees what the model is shown, and its errors tell of nothing else: besides those of what it
+// does, ErrNoTool and ErrBadArguments, and ErrNotLoaded and ErrNoReference from the reference tool.
 func (c *Conversation) Tool(ctx context.Context, name string, arguments json.RawMessage) (Answer, error) {
 	tools := c.cfg.Conventions.Tools
 	var args struct {
@@ -152,13 +153,11 @@ func (c *Conversation) unload(ctx context.Context, name string) (Answer, error) 
 	if err != nil {
 		return Answer{}, err
 	}
-	data := UnloadedAnswer{Name: name}
 	var words []string
 	for _, e := range ended {
-		data.Unloaded = append(data.Unloaded, promptSkill(e))
 		words = append(words, quoteName(e.Skill.Scope))
 	}
-	return Answer{fmt.Sprintf("Unloaded %s (%s).", quoteName(name), strings.Join(words, ", ")), data}, nil
+	return Answer{fmt.Sprintf("Unloaded %s (%s).", quoteName(name), strings.Join(words, ", ")), UnloadedAnswer{name, promptSkills(ended)}}, nil
 }
 
 // reference reads a text of an active skill's bundle.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/session"
 )
 
@@ -42,7 +43,7 @@ func (a *app) chatVerb(cmd *cobra.Command, run func(ctx context.Context, args []
 	return cmd
 }
 
-// aboutChat gives an error of a conversation its exit code.
+// aboutChat gives an error of a conversation its exit code, and the verb that helps.
 func aboutChat(err error) error {
 	if _, ok := errors.AsType[*cliError](err); ok || err == nil {
 		return err
@@ -54,6 +55,8 @@ func aboutChat(err error) error {
 		out.exit = exitUsage
 	case errors.Is(err, session.ErrNoConversation):
 		out.hint = cmp.Or(out.hint, "punnet chat ls shows the conversations")
+	case errors.Is(err, session.ErrNoEvent):
+		out.hint = cmp.Or(out.hint, "punnet chat log shows the events")
 	}
 	return out
 }
@@ -63,7 +66,7 @@ func (a *app) chatSayCommand() *cobra.Command {
 		Use:   "say ID LINE",
 		Short: "Run a person's command in a conversation",
 		Long: `Say does what one line of a person says: ` + strings.Join(session.Commands(), ", ") + `.
-NAME is a name in the catalog, or a path when it holds a slash or is a dot: absolute, or relative to
+NAME is a name in the catalog, or a path when it holds a slash or is . or ..: absolute, or relative to
 the working directory of the conversation. A line that is no command exits with 2.`,
 		Example: "  punnet chat say $ID /skills\n  punnet chat say $ID /skill release",
 		Args:    cobra.MinimumNArgs(2),
@@ -125,6 +128,14 @@ func (a *app) chatCatalogCommand() *cobra.Command {
 			return session.Answer{Text: catalog.Text, Data: catalog}, err
 		})
 	})
+}
+
+// asking tells a person who waits that a target is asked.
+func (a *app) asking(t session.Target) (done func()) {
+	if t.Local() {
+		return func() {}
+	}
+	return a.progress("asking " + display.Quote(t.String()))
 }
 
 // note tells a person what standard output does not say.

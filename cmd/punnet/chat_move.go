@@ -55,11 +55,6 @@ captures skills, as headlesscode does, all of them are captured now.
 }
 
 func (a *app) chatStart(ctx context.Context, id string, at placeFlags) error {
-	if id != "" {
-		if err := session.CheckID(id); err != nil {
-			return err
-		}
-	}
 	t, dir, err := a.place(at.target, at.cwd, session.Place{})
 	if err != nil {
 		return err
@@ -68,10 +63,7 @@ func (a *app) chatStart(ctx context.Context, id string, at placeFlags) error {
 	if err != nil {
 		return err
 	}
-	done := func() {}
-	if !t.Local() {
-		done = a.progress("asking " + display.Quote(t.String()))
-	}
+	done := a.asking(t)
 	c, err := session.Start(ctx, cfg, id, t, dir)
 	done()
 	if err != nil {
@@ -134,7 +126,7 @@ func (a *app) chatMove(ctx context.Context, id string, at placeFlags) error {
 	if t == now.Target && at.target == "" && dir != "" {
 		err = c.ChangeDir(ctx, dir)
 	} else {
-		done := a.progress("asking " + display.Quote(t.String()))
+		done := a.asking(t)
 		err = c.Move(ctx, t, dir)
 		done()
 	}

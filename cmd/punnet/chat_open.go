@@ -69,10 +69,7 @@ func (a *app) inChat(ctx context.Context, id, none string, f func(*session.Conve
 			hint: "punnet chat move takes it to another account or port"}
 	}
 	a.ssh.user, a.ssh.port = "", 0
-	done := func() {}
-	if !at.Target.Local() {
-		done = a.progress("asking " + display.Quote(at.Target.String()))
-	}
+	done := a.asking(at.Target)
 	answer, err := f(c)
 	done()
 	if err != nil {
