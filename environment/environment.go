@@ -79,7 +79,7 @@ type Environment struct {
 	conn   transport.Conn
 	cache  *remote.Cache
 
-	asking   sync.Mutex
+	asking   chan struct{} // one token: who asks which machine it is
 	id, home string
 
 	mu    sync.Mutex
@@ -92,7 +92,7 @@ func New(conn transport.Conn, t session.Target, o Options) (*Environment, error)
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
-	e := &Environment{o: o, target: t, conn: conn, there: make(map[bundle.Digest]bool)}
+	e := &Environment{o: o, target: t, conn: conn, asking: make(chan struct{}, 1), there: make(map[bundle.Digest]bool)}
 	var err error
 	e.cache, err = remote.Open(conn, remote.Options{Dir: o.Profile.Cache, NoExec: o.NoExec, Believed: e.believed, Log: o.Log})
 	return e, err

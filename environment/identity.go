@@ -52,8 +52,12 @@ func machineID(said string) string {
 
 // Identify implements session.Environment. The machine is asked once.
 func (e *Environment) Identify(ctx context.Context) (id, home string, err error) {
-	e.asking.Lock()
-	defer e.asking.Unlock()
+	select {
+	case e.asking <- struct{}{}:
+		defer func() { <-e.asking }()
+	case <-ctx.Done():
+		return "", "", ctx.Err()
+	}
 	if e.id != "" {
 		return e.id, e.home, nil
 	}

@@ -1,6 +1,8 @@
 package environment
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +40,43 @@ func TestConfinedAccountsAreNotTakenForOne(t *testing.T) {
 			t.Errorf("%s is %s, as is %q", account, id, other)
 		}
 		seen[id] = account
+	}
+}
+
+// silent is a machine that answers no command.
+type silent struct {
+	transport.Conn
+	asked chan struct{}
+}
+
+func (c silent) Exec(ctx context.Context, _ transport.Cmd) error {
+	close(c.asked)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestWhoGivesUpIsNotKeptWaitingByWhoAskedBefore(t *testing.T) {
+	l := newLab(t, "berry")
+	conn := silent{transport.Local(), make(chan struct{})}
+	e, err := New(conn, session.Target{Host: "dev"}, l.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, giveUp := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() {
+		_, _, err := e.Identify(first)
+		done <- err
+	}()
+	<-conn.asked
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, _, err := e.Identify(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	giveUp()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 
