@@ -36,7 +36,7 @@ func TestConfinedAccountsAreNotTakenForOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := l.identify(account, o)
-		if other := seen[id]; other != "" || !strings.HasPrefix(id, "target:") {
+		if other := seen[id]; other != "" || strings.HasPrefix(id, "machine:") {
 			t.Errorf("%s is %s, as is %q", account, id, other)
 		}
 		seen[id] = account

@@ -87,7 +87,9 @@ type Environment struct {
 }
 
 // New returns the environment that conn leads to; t is how it was named, and conn leads to this machine
-// where t is. It asks nothing yet. Closing the Environment closes conn.
+// where t is. It asks nothing yet. The machine is asked once which it is, so conn must lead to the same one
+// for as long as the Environment is open, whatever it connects anew, as a transport.Lazy does. Closing the
+// Environment closes conn.
 func New(conn transport.Conn, t session.Target, o Options) (*Environment, error) {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
