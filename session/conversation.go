@@ -21,8 +21,14 @@ type Conversation struct {
 	history *history
 	mark    Mark
 
-	reaching sync.Mutex
-	reached  map[Target]Environment
+	reaching sync.Mutex // held for no question
+	reached  map[Target]*reached
+}
+
+// reached is a target that somebody needed.
+type reached struct {
+	turn chan struct{} // one token: who reaches it
+	env  Environment   // nil where it is not reached
 }
 
 // Start begins a conversation. id is CheckID's, "" for a random one. dir is the working directory, an
@@ -88,7 +94,7 @@ func Restore(ctx context.Context, cfg Config, h Header, events []*Event) (*Conve
 }
 
 func newConversation(cfg Config, h Header) *Conversation {
-	return &Conversation{cfg: cfg, header: h, history: newHistory(), reached: make(map[Target]Environment)}
+	return &Conversation{cfg: cfg, header: h, history: newHistory(), reached: make(map[Target]*reached)}
 }
 
 // created stores a new conversation with its first events.
@@ -130,14 +136,17 @@ func (c *Conversation) ID() string { return c.header.ID }
 func (c *Conversation) Header() Header { return c.header }
 
 // Close gives up the environments that were reached. The conversation stays, and so does a
-// Conversation's use: it reaches them again.
+// Conversation's use: it reaches them again. What a call that is going on reaches meanwhile stays open
+// until Close is called again.
 func (c *Conversation) Close() error {
 	c.reaching.Lock()
 	defer c.reaching.Unlock()
 	var errs []error
-	for t, e := range c.reached {
-		errs = append(errs, e.Close())
-		delete(c.reached, t)
+	for _, r := range c.reached {
+		if r.env != nil {
+			errs = append(errs, r.env.Close())
+			r.env = nil
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -252,19 +261,36 @@ func (c *Conversation) Log(ctx context.Context) (Log, error) {
 	return l, err
 }
 
-// reach returns the environment of a target.
+// reach returns the environment of a target. Whoever waits for another who reaches it waits no longer than
+// ctx says, and nobody waits for another target.
 func (c *Conversation) reach(ctx context.Context, t Target) (Environment, error) {
 	c.reaching.Lock()
-	defer c.reaching.Unlock()
-	if e := c.reached[t]; e != nil {
-		return e, nil
+	r := c.reached[t]
+	if r == nil {
+		r = &reached{turn: make(chan struct{}, 1)}
+		c.reached[t] = r
 	}
-	e, err := c.cfg.Reach(ctx, t)
+	c.reaching.Unlock()
+	select {
+	case r.turn <- struct{}{}:
+		defer func() { <-r.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c.reaching.Lock()
+	env := r.env
+	c.reaching.Unlock()
+	if env != nil {
+		return env, nil
+	}
+	env, err := c.cfg.Reach(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	c.reached[t] = e
-	return e, nil
+	c.reaching.Lock()
+	r.env = env
+	c.reaching.Unlock()
+	return env, nil
 }
 
 // lost gives up an environment that did not answer, so that the next who needs the target reaches it
@@ -273,8 +299,8 @@ func (c *Conversation) lost(t Target, env Environment, err error) error {
 	if errors.Is(err, ErrUnavailable) {
 		c.reaching.Lock()
 		defer c.reaching.Unlock()
-		if c.reached[t] == env {
-			delete(c.reached, t)
+		if r := c.reached[t]; r != nil && r.env == env {
+			r.env = nil
 			env.Close()
 		}
 	}

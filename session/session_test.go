@@ -128,3 +128,45 @@ func TestEightLoadsAtOnceAllSucceed(t *testing.T) {
 		t.Errorf("%d events", len(l.Events))
 	}
 }
+
+func TestATargetThatDoesNotAnswerKeepsNobodyElseWaiting(t *testing.T) {
+	w := newWorld(t)
+	reach := w.cfg.Reach
+	began, dead := make(chan struct{}), false
+	w.cfg.Reach = func(ctx context.Context, t Target) (Environment, error) {
+		if dead && t.Host == "a" {
+			close(began)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return reach(ctx, t)
+	}
+	c := w.start("a", "/work")
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dead = true
+	first, giveUp := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() {
+		_, err := c.Catalog(first)
+		done <- err
+	}()
+	<-began
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := c.reach(gone, Target{Host: "a"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("who gave up: %v", err)
+	}
+	w.move(c, "b", "/work")
+	if _, err := c.Catalog(context.Background()); err != nil {
+		t.Errorf("on another target: %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	giveUp()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
