@@ -163,11 +163,15 @@ func (e *Environment) enabledProblem(err error) []discovery.Diagnostic {
 		return nil
 	}
 	file, _ := e.o.Profile.EnabledFile(e.o.Getenv)
+	machine := ""
+	if !e.target.Local() {
+		machine = discovery.OnHost
+	}
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pe.Err
 	}
 	return []discovery.Diagnostic{{
-		Severity: skill.Error, Code: string(discovery.Unreadable), Path: file,
+		Severity: skill.Error, Code: string(discovery.Unreadable), Machine: machine, Path: file,
 		Message: "the file of enabled roots cannot be used: " + display.Quote(err.Error()),
 		Hint:    "mend it, or move it away and enable the roots again",
 	}}

@@ -152,7 +152,14 @@ func (o Overview) text() string {
 	if len(o.Diagnostics) > 0 {
 		b.WriteString("\nProblems\n")
 		for _, d := range o.Diagnostics {
-			fmt.Fprintf(&b, "  %s: %s: %s [%s]\n", d.Severity, display.Quote(d.Path), display.Quote(d.Message), d.Code)
+			where := ""
+			switch d.Machine {
+			case discovery.OnHost:
+				where = "this machine: "
+			case discovery.InEnvironment:
+				where = display.Quote(o.Target) + ": "
+			}
+			fmt.Fprintf(&b, "  %s: %s%s: %s [%s]\n", d.Severity, where, display.Quote(d.Path), display.Quote(d.Message), d.Code)
 		}
 	}
 	return b.String()

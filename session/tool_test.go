@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -69,6 +70,21 @@ func TestSlipsAreFoundNear(t *testing.T) {
 	for want, near := range map[string]string{"relase": "release", "reveiw": "review", "deploy-doc": "deploy-docs", "zzzz": "", "": "a", strings.Repeat("x", 10_000): ""} {
 		if got := strings.Join(nearest(want, names), " "); got != near {
 			t.Errorf("%.20q: %q; want %q", want, got, near)
+		}
+	}
+}
+
+func TestSkillsSaysWhichMachineAProblemIsOn(t *testing.T) {
+	w := newWorld(t)
+	w.onHost("bad", "no frontmatter")
+	w.on("a", userRoot, "worse", "none here")
+	a, err := w.start("a", "/work").Command(context.Background(), "/skills")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  error: this machine: " + filepath.ToSlash(w.host) + "/bad/", "  error: a: " + userRoot + "/worse/"} {
+		if !strings.Contains(a.Text, want) {
+			t.Errorf("%q is not in\n%s", want, a.Text)
 		}
 	}
 }
