@@ -14,7 +14,9 @@ import (
 	"github.com/punnet/punnet/internal/display"
 )
 
-// PromptOptions say how a prompt is made. The zero value is right for a model request.
+// PromptOptions say how a prompt is made. The zero value is right for a model request, and then the error
+// can also be ErrElsewhere, where the target is another machine by now, and ErrBadSkill, where a bundle is
+// not whole in the store either.
 type PromptOptions struct {
 	// Unverified asks no machine anything: whether the files of the host's skills are in the
 	// environment is then not known, and the text says so.
@@ -46,8 +48,7 @@ type PromptSkill struct {
 // Prompt returns the section for the next model request. First it makes sure that the bundle of every
 // active skill of the host is in the environment, whole, and repairs what is not: all of them in one
 // round trip beyond the opening of a channel where nothing lacks. Where the environment does not answer
-// the error is ErrUnavailable, and PromptOptions.Unverified renders all the same. It is ErrElsewhere where
-// the target is another machine by now, and ErrBadSkill where a bundle is not whole in the store either.
+// the error is ErrUnavailable, and PromptOptions.Unverified renders all the same.
 func (c *Conversation) Prompt(ctx context.Context, o PromptOptions) (Prompt, error) {
 	f, err := c.current(ctx)
 	if err != nil {
