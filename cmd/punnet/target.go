@@ -122,8 +122,8 @@ func connectionExit(err error) int {
 	return exitFailed
 }
 
-// targetCodes are the stable codes of what goes wrong with a target. The first that errors.Is finds
-// is it.
+// targetCode returns the stable code of what went wrong with a target, the first that errors.Is finds,
+// or "".
 func targetCode(err error) string {
 	for _, c := range []struct {
 		kind error
