@@ -323,7 +323,7 @@ func (l *login) advice(err error) string {
 		return "what was answered did not open the account; check the answers and the account's name"
 	case !asks && !takes(methodPublickey) && len(l.allowed) > 0:
 		return "the server takes only " + strings.Join(l.takes(), ", ") + "; if ssh gets in so, use --transport system"
-	case keys == 0 && takes(methodPublickey) && l.keys.agent.err != nil:
+	case keys == 0 && takes(methodPublickey) && l.keys.agent.silent():
 		return "name a key with -i FILE, or see why the agent does not answer with: " + l.withAgent("ssh-add -l")
 	case keys == 0 && takes(methodPublickey):
 		return "name a key with -i FILE, or add one to the agent with: " + l.adding("FILE")
