@@ -34,8 +34,8 @@ func (k Kind) Perm() fs.FileMode {
 
 // Entry is one directory or file of a bundle.
 type Entry struct {
-	Path   string   // with slashes, from the top directory on: release/SKILL.md
-	Kind   Kind     //
+	Path   string // with slashes, from the top directory on: release/SKILL.md
+	Kind   Kind
 	SHA256 [32]byte // of a file's content; zero for a directory
 }
 

@@ -24,7 +24,7 @@ type Pinned struct {
 	Digest Digest
 	Name   string // the skill directory's
 	Path   string // the skill directory in the store, absolute
-	Files  int    //
+	Files  int    // regular files in it
 	Bytes  int64  // of content
 	New    bool   // it was not there before
 	Mended bool   // it was there, damaged, and was replaced

@@ -141,7 +141,7 @@ func unreadableBundle(d Digest, p string, err error) error {
 type Info struct {
 	Digest Digest
 	Name   string    // the skill directory's
-	Files  int       //
+	Files  int       // regular files in it
 	Bytes  int64     // of content
 	Pinned time.Time // when it was last put there, or found there already
 	Err    error     // why the rest is not known: a *DamagedError

@@ -52,8 +52,8 @@ type Skill struct {
 	Path        string // the absolute path of its directory, as found: it may be, or lie behind, a link
 	Real        string // its real path
 	State       State
-	ShadowedBy  string // the Path of the visible skill of its name, where it is Shadowed
-	Warnings    []Diagnostic
+	ShadowedBy  string       // the Path of the visible skill of its name, where it is Shadowed
+	Warnings    []Diagnostic // what is wrong with its SKILL.md; in Catalog.Diagnostics too
 }
 
 // The machines of a conversation that does not run on the host.

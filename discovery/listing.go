@@ -57,6 +57,20 @@ type Listing struct {
 	Problem Code
 }
 
+// Bound holds a listing to MaxListing, for whoever made it: what is past it, in order, keeps its name
+// and has the problem ListingFull.
+func (l *Listing) Bound() {
+	total := 0
+	for i := range l.Collections {
+		for k := range l.Collections[i].Entries {
+			e := &l.Collections[i].Entries[k]
+			if total += len(e.Name) + len(e.Real) + len(e.Head); total > MaxListing {
+				*e = Entry{Name: e.Name, Link: e.Link, Problem: ListingFull}
+			}
+		}
+	}
+}
+
 // Collection is a directory of skills.
 type Collection struct {
 	Root    int     // Root.ID

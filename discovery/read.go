@@ -36,8 +36,8 @@ type FS interface {
 // Everything that can be asked at the same time is, so that over SFTP it takes a few round trips for
 // any number of skills: one for where the collections may be, one for which are there, two for
 // their entries, one for what these hold, and two for the files. Home or a link as the working
-// directory, or a link as a collection, costs one more, a link as a SKILL.md two. At most filesAtOnce files are in flight, a
-// handle of the server for each; more of them take more round trips.
+// directory, or a link as a collection, costs one more, a link as a SKILL.md two. At most 200 files
+// are in flight, a handle of the server for each; more of them take more round trips.
 //
 // Nothing is opened that was not seen to be a directory or a regular file.
 func Read(ctx context.Context, files FS, q Query) (*Listing, error) {
@@ -62,7 +62,7 @@ func Read(ctx context.Context, files FS, q Query) (*Listing, error) {
 		}
 		l.Collections = append(l.Collections, *c)
 	}
-	l.bound()
+	l.Bound()
 	if err := r.alive(); err != nil {
 		return nil, fmt.Errorf("reading the skill collections: %w", err)
 	}
@@ -87,19 +87,6 @@ func shared(collections []*Collection, jobs [][]*job) []*job {
 		all = append(all, jobs[i]...)
 	}
 	return all
-}
-
-// bound holds the listing to MaxListing, each collection for itself.
-func (l *Listing) bound() {
-	total := 0
-	for i := range l.Collections {
-		for k := range l.Collections[i].Entries {
-			e := &l.Collections[i].Entries[k]
-			if total += len(e.Name) + len(e.Real) + len(e.Head); total > MaxListing {
-				*e = Entry{Name: e.Name, Link: e.Link, Problem: ListingFull}
-			}
-		}
-	}
 }
 
 // where finds the directories that places depend on.

@@ -23,7 +23,7 @@ type Distant struct {
 	dir   string                 // its real path
 	infos map[string]fs.FileInfo // by the path beneath dir
 	names map[string][]string    // of a directory
-	links map[string]linkTarget  //
+	links map[string]linkTarget  // by the path beneath dir
 	fails map[string]error       // why a directory was not listed
 	cut   map[string]bool        // a directory has more names than were listed
 

@@ -32,7 +32,8 @@ type Enabled struct {
 	keys  map[string]json.RawMessage
 }
 
-// LoadEnabled reads a file of enabled roots. Without the file there are none.
+// LoadEnabled reads a file of enabled roots. Without the file there are none. The error is ErrNotRoots
+// for a file of another form or of more than 1 MiB, else that of reading it.
 func LoadEnabled(path string) (*Enabled, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +134,7 @@ func update(ctx context.Context, path, root string, change func(*Enabled, string
 	}
 	lock := flock.New(path + ".lock")
 	if _, err := lock.TryLockContext(ctx, lockPause); err != nil {
-		return false, fmt.Errorf("lock %s: %w", display.Quote(path), quotedPath(err))
+		return false, fmt.Errorf("lock %s: %w", display.Quote(path), bare(err))
 	}
 	defer lock.Unlock()
 	if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -150,8 +151,8 @@ func update(ctx context.Context, path, root string, change func(*Enabled, string
 	return true, e.save(path)
 }
 
-// quotedPath takes the path off an error that names it another time.
-func quotedPath(err error) error {
+// bare takes the path off an error beside which it stands already.
+func bare(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
 	}

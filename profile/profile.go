@@ -1,7 +1,7 @@
-// Package profile describes a harness's conventions as data: what a skill directory may hold, how
-// severe its problems are, and where bundles are kept. Two profiles are built in, berry and
-// headlesscode; a user's own is a YAML file of the same form, and nothing else in Punnet knows a
-// harness by name.
+// Package profile describes a harness's conventions as data: where its skills are found, what a skill
+// directory may hold, how severe its problems are, and where bundles are kept. Two profiles are built
+// in, berry and headlesscode; a user's own is a YAML file of the same form, and nothing in Punnet
+// decides anything by a harness's name.
 package profile
 
 import (
@@ -29,7 +29,7 @@ import (
 // Version is the version of the file's form that this package reads.
 const Version = 1
 
-// MaxFileBytes bounds a profile's file.
+// MaxFileBytes bounds a profile's file, in bytes.
 const MaxFileBytes = 64 << 10
 
 // The largest limits that a profile can set for a bundle. A path of more levels is longer than
@@ -48,6 +48,7 @@ var builtin embed.FS
 
 // Profile is one harness's conventions.
 type Profile struct {
+	// Name is the harness's, for messages: nothing is looked up by it.
 	Name string
 	// Rules say what of a skill directory becomes a bundle.
 	Rules bundle.Rules
@@ -87,7 +88,7 @@ type Tools struct {
 func Builtin() []string { return []string{"berry", "headlesscode"} }
 
 // Load returns the profile that a --profile flag names: a built-in one, or a file where the name
-// has a slash or an ending of .yaml or .yml. "" is Default.
+// has a slash or an ending of .yaml or .yml. "" is Default. Errors are Parse's and, wrapped, the file's.
 func Load(name string) (*Profile, error) {
 	if name == "" {
 		name = Default

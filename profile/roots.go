@@ -49,7 +49,8 @@ const (
 // Walk is how far up a root is looked for.
 type Walk string
 
-// ToRepository looks through the root of the repository, and not at all outside of one.
+// ToRepository looks in the directories above through the root of the repository; outside of one, in
+// the working directory alone.
 const ToRepository Walk = "repository"
 
 // maxRoots bounds how many places a profile has a machine look at.

@@ -72,10 +72,10 @@ type Copy struct {
 	Digest bundle.Digest // zero where State is Foreign
 	Name   string        // the skill directory's; for a Foreign one, its own name, as the target sent it
 	Path   string        // the skill directory on the target, absolute; "" where it is not known
-	State  State         //
-	Files  int           // regular files in it
-	Bytes  int64         // their content
-	Used   time.Time     // when the copy was last published or found whole, by the target's clock
+	State  State
+	Files  int       // regular files in it
+	Bytes  int64     // their content
+	Used   time.Time // when the copy was last published or found whole, by the target's clock
 }
 
 // Outcome is what publishing did about one bundle.
@@ -92,11 +92,11 @@ const (
 // Result is what publishing did about one bundle.
 type Result struct {
 	Digest  bundle.Digest
-	Name    string  // the skill directory's
-	Path    string  // the skill directory on the target, absolute, ready for a prompt
-	Outcome Outcome //
-	Sent    int64   // bytes of payload that were sent for it, packed; a stream of several is shared out
-	Err     error   // why the outcome is Failed, else nil
+	Name    string // the skill directory's
+	Path    string // the skill directory on the target, absolute, ready for a prompt
+	Outcome Outcome
+	Sent    int64 // bytes of payload that were sent for it, packed; a stream of several is shared out
+	Err     error // why the outcome is Failed, else nil
 }
 
 // Removed is a copy that Prune took away, or would take away.

@@ -87,16 +87,3 @@ func (r *collectionsReply) close() bool {
 func (r *collectionsReply) entryEnds() bool {
 	return r.e.Problem != "" || len(r.waiting) > 0 && r.waiting[len(r.waiting)-1] == r.e
 }
-
-// bound takes off the listing what is over discovery.MaxListing, as discovery.Read does.
-func (r *collectionsReply) bound() {
-	total := 0
-	for i := range r.listing.Collections {
-		for j := range r.listing.Collections[i].Entries {
-			e := &r.listing.Collections[i].Entries[j]
-			if total += len(e.Name) + len(e.Real) + len(e.Head); total > discovery.MaxListing {
-				*e = discovery.Entry{Name: e.Name, Link: e.Link, Problem: discovery.ListingFull}
-			}
-		}
-	}
-}

@@ -65,7 +65,7 @@ type collectionsReply struct {
 
 	kept    int                   // bytes of names and heads in the listing
 	asked   int                   // root of the collection
-	depth   int                   //
+	depth   int                   // of the collection, see in
 	c       *discovery.Collection // nil before the first
 	entries []*discovery.Entry    // of c
 	names   map[string]bool       // in c
@@ -123,7 +123,7 @@ func (r *collectionsReply) read(body []byte) error {
 	if r.tool == "" && !r.done {
 		return errors.New("it is not complete")
 	}
-	r.bound()
+	r.listing.Bound()
 	return nil
 }
 

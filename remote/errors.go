@@ -27,7 +27,7 @@ var (
 
 // Error is a failure on the target.
 type Error struct {
-	Op     string // what was being done: "publish", "check", "list", "prune"
+	Op     string // what was being done: "publish", "check", "list", "prune", "collections" or "probe"
 	Kind   error  // one of this package's Err values, or nil
 	Path   string // what on the target it is about, or ""
 	Said   string // the target's own words as they came, or ""

@@ -92,6 +92,12 @@ func (a *agentKeys) list() ([]*candidate, error) {
 	return a.keys, a.err
 }
 
+// silent waits for the agent and reports whether it did not give its keys.
+func (a *agentKeys) silent() bool {
+	_, err := a.list()
+	return err != nil
+}
+
 // close ends the connection to the agent, which is of no use after the handshake.
 func (a *agentKeys) close() {
 	<-a.done
@@ -134,7 +140,11 @@ func (a *agentKeys) signer(pub ssh.PublicKey) signFunc {
 func (k *keyring) lend(p *privateKey) {
 	how, ok := lending(k.s.AddKeysToAgent)
 	held := func(c *candidate) bool { return sameKey(c.pub, p.signer.PublicKey()) }
-	if !ok || k.agent.client == nil || slices.ContainsFunc(k.agent.keys, held) {
+	if !ok {
+		return
+	}
+	keys, err := k.agent.list()
+	if err != nil || k.agent.client == nil || slices.ContainsFunc(keys, held) {
 		return
 	}
 	if how.ask {
@@ -144,7 +154,7 @@ func (k *keyring) lend(p *privateKey) {
 		}
 	}
 	defer k.agent.limit(agentTimeout)()
-	err := k.agent.client.Add(agent.AddedKey{PrivateKey: p.raw, Comment: p.file, LifetimeSecs: how.seconds, ConfirmBeforeUse: how.confirm})
+	err = k.agent.client.Add(agent.AddedKey{PrivateKey: p.raw, Comment: p.file, LifetimeSecs: how.seconds, ConfirmBeforeUse: how.confirm})
 	if err != nil {
 		k.log.Warn("the key was not added to the agent", "file", p.file, "error", display.Said(err.Error()))
 		return

@@ -317,13 +317,13 @@ func (l *login) advice(err error) string {
 		return "use --transport system, or let the agent use the security key, with: " + l.adding(word(l.keys.hardware[0]))
 	case strings.Contains(err.Error(), "no common public key signature algorithm"):
 		return "the server knows no newer signatures of RSA keys; allow the old ones with -o PubkeyAcceptedAlgorithms=+ssh-rsa, or use another key"
-	case asks && l.ask.nobody() && (keys == 0 || !takes(methodPublickey)):
+	case asks && !l.ask.can() && (keys == 0 || !takes(methodPublickey)):
 		return l.ask.advice()
-	case asks && !l.ask.nobody() && (keys == 0 || !takes(methodPublickey)):
+	case asks && (keys == 0 || !takes(methodPublickey)):
 		return "what was answered did not open the account; check the answers and the account's name"
 	case !asks && !takes(methodPublickey) && len(l.allowed) > 0:
 		return "the server takes only " + strings.Join(l.takes(), ", ") + "; if ssh gets in so, use --transport system"
-	case keys == 0 && takes(methodPublickey) && l.keys.agent.err != nil:
+	case keys == 0 && takes(methodPublickey) && l.keys.agent.silent():
 		return "name a key with -i FILE, or see why the agent does not answer with: " + l.withAgent("ssh-add -l")
 	case keys == 0 && takes(methodPublickey):
 		return "name a key with -i FILE, or add one to the agent with: " + l.adding("FILE")

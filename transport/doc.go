@@ -13,10 +13,10 @@
 // the user's own ssh hold a connection where the configuration needs what the library cannot do.
 // It knows which before it connects; Options.Way settles it. Everything above is the same on each,
 // but that the server's version is not known over another program's connection. The user's ssh ends
-// with the Conn, and with this process even if that is killed. A user's master is left alive and is sent no keepalives; where the server refused
-// a channel on it, a small process holds the socket open until the master ends, since OpenSSH would
-// end the master, and all sessions on it, if it were closed. Only a kill of this process within the
-// round trip that opens a channel cannot be helped.
+// with the Conn, and with this process even if that is killed. A user's master is left alive and is
+// sent no keepalives; where the server refused a channel on it, a small process holds the socket open
+// until the master ends, since OpenSSH would end the master, and all sessions on it, if it were closed.
+// Only a kill of this process within the round trip that opens a channel cannot be helped.
 //
 // # Promises
 //

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"path"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -16,7 +15,7 @@ func sessionEnv(s *sshconfig.Settings, environ []string) []string {
 	for _, kv := range environ {
 		name, _, _ := strings.Cut(kv, "=")
 		for _, pattern := range s.SendEnv {
-			if ok, err := path.Match(pattern, name); ok && err == nil && name != "" {
+			if name != "" && sshconfig.Matches(name, pattern) {
 				env = append(env, kv)
 				break
 			}

@@ -15,6 +15,7 @@ func TestTheVariablesThatAreSentAreTheOnesThatWereNamed(t *testing.T) {
 		"nothing":   {},
 		"names":     {send: []string{"LANG", "EMPTY", "MISSING"}, want: []string{"LANG=C", "EMPTY="}},
 		"patterns":  {send: []string{"LC_*", "A?", "L*"}, want: []string{"LANG=C", "LC_ALL=de_DE", "LC_=x", "A1=1"}},
+		"brackets":  {send: []string{"[AL]*", "A[0-9]"}}, // which are themselves to ssh
 		"set":       {set: []string{"X=a b=c"}, want: []string{"X=a b=c"}},
 		"set after": {send: []string{"LANG"}, set: []string{"LANG=other"}, want: []string{"LANG=C", "LANG=other"}},
 	} {

@@ -207,9 +207,9 @@ func (e *AuthError) Hint() string { return e.Advice }
 
 // KeyError is a private key file that could not be used.
 type KeyError struct {
-	Path      string
-	Encrypted bool // it needs a passphrase, and there was none
-	Err       error
+	Path      string // the file, or what the agent calls the key
+	Encrypted bool   // it needs a passphrase, and there was none that fits
+	Err       error  // why it could not be used; nil where nobody could be asked for the passphrase
 }
 
 // Error names the file and the reason.

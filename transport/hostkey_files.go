@@ -178,7 +178,7 @@ func readRevoked(file string) (map[string]string, error) {
 	if err != nil {
 		return nil, &revokedFileError{file, fault.Bare(err), "make it readable, or take RevokedHostKeys out of the ssh configuration"}
 	}
-	if bytes.HasPrefix(data, []byte("SSHKRL\n\x00")) {
+	if bytes.HasPrefix(data, []byte(revocationMagic)) {
 		return nil, &revokedFileError{file, errors.New("it is a key revocation list, which only the ssh program can read"),
 			"connect by the ssh program, with --transport system"}
 	}

@@ -1,13 +1,12 @@
 package transport
 
 import (
-	"bytes"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -44,7 +43,7 @@ func (k *keyring) identity(f string, held []*candidate) (*candidate, error) {
 	if _, _, err := publicKey(data); err == nil {
 		return nil, &KeyError{Path: f, Err: errNotHeld}
 	}
-	if isHardware(data) {
+	if inside, _ := keyHeader(data); isHardware(inside) {
 		return nil, &KeyError{Path: f, Err: errHardware}
 	}
 	p := &privateKey{k: k, file: f, data: data}
@@ -148,16 +147,8 @@ func signWith(s ssh.Signer, rand io.Reader, data []byte, algorithm string) (*ssh
 	return s.Sign(rand, data)
 }
 
-// isHardware reports whether data is a private key file that only refers to a security key. The
-// type of its public half stands in it unencrypted.
-func isHardware(data []byte) bool {
-	block, _ := pem.Decode(data)
-	if block == nil || block.Type != "OPENSSH PRIVATE KEY" {
-		return false
-	}
-	head := block.Bytes[:min(len(block.Bytes), 512)]
-	return bytes.Contains(head, []byte(ssh.KeyAlgoSKED25519)) || bytes.Contains(head, []byte(ssh.KeyAlgoSKECDSA256))
-}
+// isHardware reports whether a key is on a security key, which its file only refers to.
+func isHardware(pub ssh.PublicKey) bool { return pub != nil && strings.HasPrefix(pub.Type(), "sk-") }
 
 // publicHalf returns the public key of an identity file: data itself if it is one, else f.pub.
 func publicHalf(f string, data []byte) ssh.PublicKey {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path"
 	"slices"
 	"strings"
 
@@ -166,8 +165,7 @@ func (k *keyring) accepts(algorithm string) bool {
 		return !strings.HasPrefix(algorithm, "ssh-rsa") && !strings.HasPrefix(algorithm, "ssh-dss")
 	}
 	return slices.ContainsFunc(k.s.PubkeyAlgorithms, func(pattern string) bool {
-		ok, err := path.Match(pattern, algorithm)
-		return err == nil && ok
+		return sshconfig.Matches(algorithm, pattern)
 	})
 }
 

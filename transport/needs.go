@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -85,7 +86,7 @@ func foreignKey(ctx context.Context, s *sshconfig.Settings) string {
 			pub = publicHalf(f, data)
 		}
 		switch {
-		case pub != nil && strings.HasPrefix(pub.Type(), "sk-"):
+		case isHardware(pub):
 			problem = "is on a security key"
 		case problem == "":
 			continue
@@ -145,6 +146,9 @@ func keyHeader(data []byte) (pub ssh.PublicKey, problem string) {
 	return pub, ""
 }
 
+// revocationMagic begins a key revocation list.
+const revocationMagic = "SSHKRL\n\x00"
+
 // isRevocationList reports whether a file is a list as ssh-keygen -k makes it.
 func isRevocationList(name string) bool {
 	if ok, _ := isFile(name); name == "" || !ok {
@@ -155,9 +159,9 @@ func isRevocationList(name string) bool {
 		return false
 	}
 	defer f.Close()
-	magic := make([]byte, 8)
-	_, err = f.Read(magic)
-	return err == nil && string(magic) == "SSHKRL\n\x00"
+	magic := make([]byte, len(revocationMagic))
+	_, err = io.ReadFull(f, magic)
+	return err == nil && string(magic) == revocationMagic
 }
 
 // hasTicket reports whether there is a Kerberos ticket. Where klist is missing, which knows every

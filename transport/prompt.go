@@ -43,8 +43,6 @@ func newAsker(ctx context.Context, s *sshconfig.Settings, o Options, clock *hand
 // can reports whether somebody may be asked.
 func (a *asker) can() bool { return a.ask != nil && !a.s.BatchMode }
 
-func (a *asker) nobody() bool { return !a.can() }
-
 // advice says how there would be somebody to ask.
 func (a *asker) advice() string {
 	if a.s.BatchMode {

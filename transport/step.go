@@ -24,13 +24,13 @@ type Step struct {
 
 // The names of steps, in the order in which a machine is reached.
 const (
-	StepConfiguration = "configuration" // which files said what
-	StepSocket        = "control-socket"
-	StepWay           = "connection" // the Way, and why that one
-	StepAddress       = "address"    // what was connected to, and how: directly, by a command, through whom
-	StepHostKey       = "host-key"   // type, fingerprint, and the file and line that knows it
-	StepLogin         = "login"      // the account, and the key or method that opened it
-	StepServer        = "server"     // the server's version
+	StepConfiguration = "configuration"  // which files said what
+	StepSocket        = "control-socket" // whether the master of a ControlPath is shared
+	StepWay           = "connection"     // the Way, and why that one
+	StepAddress       = "address"        // what was connected to, and how: directly, by a command, through whom
+	StepHostKey       = "host-key"       // type, fingerprint, and the file and line that knows it
+	StepLogin         = "login"          // the account, and the key or method that opened it
+	StepServer        = "server"         // the server's version
 )
 
 // step tells whoever listens about a step: Options.Trace, and the log.

@@ -27,7 +27,7 @@ const (
 	// WaySystem is a master that the user's own ssh program holds for this package: it can use keys on
 	// hardware, GSSAPI, and whatever else that program can.
 	WaySystem Way = "system"
-	// WayGiven is a client that the caller made, see NewConn.
+	// WayGiven is a client that the caller made, see NewConn and Lazy.
 	WayGiven Way = "given"
 )
 

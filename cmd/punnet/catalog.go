@@ -104,8 +104,7 @@ func (a *app) readBoth(ctx context.Context, dir string) (here *discovery.Listing
 }
 
 // readThere reaches a target, where it is not yet, and asks it for the collections of a conversation's
-// environment. Without
-// a working directory that is the account's home, which the target alone knows.
+// environment. Without a working directory that is the account's home, which the target alone knows.
 func (a *app) readThere(ctx context.Context, ask catalogAsk) (*discovery.Listing, error) {
 	r := ask.reached
 	if r == nil {

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -46,4 +48,37 @@ func TestEveryCodeIsInTheDocumentation(t *testing.T) {
 			t.Errorf("docs/codes.md lacks %s", r)
 		}
 	}
+	for _, c := range targetCodes() {
+		if !strings.Contains(doc, fmt.Sprintf("| `%s` |", c.code)) {
+			t.Errorf("docs/codes.md lacks %s", c.code)
+		}
+	}
+	for _, c := range writtenCodes(t) {
+		if !strings.Contains(doc, fmt.Sprintf("| `%s` |", c)) {
+			t.Errorf("docs/codes.md lacks %s", c)
+		}
+	}
+}
+
+// writtenCodes returns the codes that stand in this package's errors.
+func writtenCodes(t *testing.T) []string {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := regexp.MustCompile(`cliError\{code: "([^"]+)"`)
+	var codes []string
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range written.FindAllStringSubmatch(string(data), -1) {
+			codes = append(codes, m[1])
+		}
+	}
+	if len(codes) < 10 {
+		t.Errorf("only these codes were found: %q", codes)
+	}
+	return codes
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/punnet/punnet/bundle"
@@ -62,10 +63,15 @@ func (a *app) warn(ds []diagnostic) {
 		return
 	}
 	for _, d := range ds {
-		color := yellow
-		if d.Severity == skill.Error {
-			color = red
-		}
-		fmt.Fprintf(a.stderr, "%s %s: %s\n", a.paint(a.stderr, color, d.Severity.String()+":"), display.Quote(d.Path), diagnosticText(d))
+		fmt.Fprintf(a.stderr, "%s %s: %s\n", a.paintSeverity(a.stderr, d.Severity), display.Quote(d.Path), diagnosticText(d))
 	}
+}
+
+// paintSeverity returns the word that a diagnostic begins with on w.
+func (a *app) paintSeverity(w io.Writer, s skill.Severity) string {
+	color := yellow
+	if s == skill.Error {
+		color = red
+	}
+	return a.paint(w, color, s.String()+":")
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/internal/display"
-	"github.com/punnet/punnet/skill"
 )
 
 // listFlags are the flags of list.
@@ -133,7 +132,8 @@ func listOf(c *discovery.Catalog, all bool) listJSON {
 	return out
 }
 
-// showList prints the catalog of a conversation on target for people: skills on standard output, problems and counts below.
+// showList prints the catalog of a conversation on target for people: skills on standard output,
+// problems and counts below.
 func (a *app) showList(c *discovery.Catalog, target string, all bool) {
 	rows := [][3]string{{"NAME", "SOURCE", "DESCRIPTION"}}
 	count := map[discovery.State]int{}
@@ -226,10 +226,6 @@ func terminalWidth(w io.Writer) int {
 // machine that the conversation runs on, where that is another.
 func (a *app) showProblems(ds []diagnostic, target string) {
 	for _, d := range ds {
-		color := yellow
-		if d.Severity == skill.Error {
-			color = red
-		}
 		where := ""
 		switch d.Machine {
 		case discovery.OnHost:
@@ -237,7 +233,7 @@ func (a *app) showProblems(ds []diagnostic, target string) {
 		case discovery.InEnvironment:
 			where = display.Quote(target) + ": "
 		}
-		fmt.Fprintf(a.stderr, "%s %s%s: %s [%s]\n", a.paint(a.stderr, color, d.Severity.String()+":"),
+		fmt.Fprintf(a.stderr, "%s %s%s: %s [%s]\n", a.paintSeverity(a.stderr, d.Severity),
 			where, display.Quote(d.Path), diagnosticText(d), d.Code)
 		if d.Hint != "" {
 			fmt.Fprintf(a.stderr, "  hint: %s\n", d.Hint)

@@ -215,7 +215,7 @@ func (p *pushing) tell(t transport.Target, pins []pinJSON, results []remote.Resu
 		}
 		r.Path, r.BytesSent = results[i].Path, results[i].Sent
 		if results[i].Outcome == remote.Failed {
-			p.failed(r, errors.Join(results[i].Err))
+			p.failed(r, results[i].Err)
 			continue
 		}
 		there = append(there, results[i].Digest)

@@ -122,13 +122,15 @@ func connectionExit(err error) int {
 	return exitFailed
 }
 
-// targetCodes are the stable codes of what goes wrong with a target. The first that errors.Is finds
-// is it.
-func targetCode(err error) string {
-	for _, c := range []struct {
-		kind error
-		code string
-	}{
+// kindCode is the stable code of one kind of error.
+type kindCode struct {
+	kind error
+	code string
+}
+
+// targetCodes are the codes of what goes wrong with a target. The first whose kind errors.Is finds is it.
+func targetCodes() []kindCode {
+	return []kindCode{
 		{transport.ErrHostKey, "host-key"},
 		{transport.ErrAuth, "authentication"},
 		{transport.ErrConfig, "ssh-config"},
@@ -144,7 +146,12 @@ func targetCode(err error) string {
 		{transport.ErrLost, "connection-lost"},
 		{transport.ErrRefused, "channel-refused"},
 		{transport.ErrProtocol, "protocol"},
-	} {
+	}
+}
+
+// targetCode returns the code of what went wrong with a target, or "".
+func targetCode(err error) string {
+	for _, c := range targetCodes() {
 		if errors.Is(err, c.kind) {
 			return c.code
 		}

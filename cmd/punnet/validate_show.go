@@ -32,10 +32,7 @@ func (a *app) showValidated(v validatedJSON, ds []diagnostic) {
 // showFindings prints diagnostics, with paths below dir as such.
 func (a *app) showFindings(dir string, ds []diagnostic) {
 	for _, d := range ds {
-		color := yellow
-		if d.Severity == skill.Error {
-			color = red
-		} else if a.quiet {
+		if a.quiet && d.Severity != skill.Error {
 			continue
 		}
 		at := display.Quote(d.Path) + ": "
@@ -44,7 +41,7 @@ func (a *app) showFindings(dir string, ds []diagnostic) {
 				at = ""
 			}
 		}
-		fmt.Fprintf(a.stdout, "     %s %s%s [%s]\n", a.paint(a.stdout, color, d.Severity.String()+":"), at, diagnosticText(d), d.Code)
+		fmt.Fprintf(a.stdout, "     %s %s%s [%s]\n", a.paintSeverity(a.stdout, d.Severity), at, diagnosticText(d), d.Code)
 		if d.Hint != "" {
 			fmt.Fprintf(a.stdout, "       hint: %s\n", d.Hint)
 		}

@@ -25,10 +25,9 @@ const (
 	queueMessages = 128       // requests waiting to be written
 )
 
-// Client carries requests and replies of one SFTP channel, for many goroutines at once. It speaks the protocol itself
-// because publishing needs four things that client libraries do not offer together: permissions at
-// creation, a listing that stops at a limit and returns names as they were sent, a context for each
-// call, and several requests for one file in flight.
+// Client carries requests and replies of one SFTP channel, for many goroutines at once: names as they
+// were sent, permissions at creation, a bound on every reply, a context for each call, and several
+// requests for one file in flight.
 type Client struct {
 	in   io.Reader
 	out  io.WriteCloser

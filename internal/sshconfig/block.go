@@ -30,7 +30,7 @@ func (r *reader) hostBlock(b *block, patterns []string) error {
 		if p == "" {
 			return errors.New("a Host with an empty name")
 		}
-		if !matches(r.host, p) {
+		if !Matches(r.host, p) {
 			continue
 		}
 		if negated {

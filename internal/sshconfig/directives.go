@@ -171,7 +171,7 @@ func assemble(s string, def, all []string) (string, error) {
 			continue
 		}
 		for _, name := range all {
-			if matches(name, p) {
+			if Matches(name, p) {
 				names = append(names, name)
 			}
 		}

@@ -338,7 +338,7 @@ func (r *reader) set(b *block, key string, s shape, args []string, text string) 
 	case sendEnv:
 		for _, arg := range args {
 			if gone, ok := strings.CutPrefix(arg, "-"); ok {
-				have = slices.DeleteFunc(have, func(name string) bool { return matches(name, gone) })
+				have = slices.DeleteFunc(have, func(name string) bool { return Matches(name, gone) })
 			} else {
 				have = append(have, arg)
 			}

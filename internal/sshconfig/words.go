@@ -80,8 +80,8 @@ func arguments(s string) ([]string, error) {
 	return args, nil
 }
 
-// matches reports whether pattern, in which * stands for any text and ? for any one byte, matches s.
-func matches(s, pattern string) bool {
+// Matches reports whether pattern, in which * stands for any text and ? for any one byte, matches s.
+func Matches(s, pattern string) bool {
 	star, mark := -1, 0
 	i, j := 0, 0
 	for i < len(s) {
@@ -108,7 +108,7 @@ func matchesList(s, patterns string) bool {
 	found := false
 	for p := range strings.SplitSeq(patterns, ",") {
 		p, negated := strings.CutPrefix(p, "!")
-		if matches(s, p) {
+		if Matches(s, p) {
 			if negated {
 				return false
 			}
