@@ -28,6 +28,8 @@ const (
 	// idle is how long a target may work on what it was sent without a word. A small machine needs
 	// time to unpack and to read 32 MiB.
 	idle = 2 * time.Minute
+	// idleReading is the same for a command that is sent nothing and reads no bundle.
+	idleReading = 30 * time.Second
 	// lingerTime is how long a command may take to end when its answer is complete, and cleanTime that of
 	// one which has to clean up. What a login shell has begun in the background holds the command's output
 	// for as long as it likes.
@@ -125,12 +127,15 @@ func (w *execWay) ask(ctx context.Context, q question) error {
 	f := q.frame
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	linger := lingerTime
+	linger, patience := lingerTime, idle
+	if q.verb == verbCollections || q.verb == verbProbe {
+		patience = idleReading
+	}
 	if q.verb == verbPublish || q.verb == verbPrune {
 		linger = cleanTime
 	}
 	f.answered = func() { time.AfterFunc(linger, cancel) }
-	err := w.conn.Exec(ctx, transport.Cmd{Line: q.line, Stdin: q.stdin, Stdout: f, Stderr: &stderr, Idle: idle})
+	err := w.conn.Exec(ctx, transport.Cmd{Line: q.line, Stdin: q.stdin, Stdout: f, Stderr: &stderr, Idle: patience})
 	if f.err == nil && f.state != afterAnswer {
 		f.err = stderr.err
 	}

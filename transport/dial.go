@@ -112,6 +112,9 @@ func (a *attempt) connect(ctx context.Context) (*sshConn, error) {
 	} else if err != nil {
 		return nil, a.fail("resolve", ErrConfig, err)
 	}
+	if a.named {
+		keys.through = a.jumps
+	}
 	a.keys, a.under = keys, nil
 	started := time.Now()
 	conn, err := a.reach(ctx)

@@ -23,8 +23,9 @@ import (
 type hostKeys struct {
 	s       *sshconfig.Settings
 	o       Options
-	lookup  string // host:port that known_hosts is asked for
-	bare    string // host:22, where ssh looks next, or ""
+	lookup  string   // host:port that known_hosts is asked for
+	through []string // the machines that this one is reached through, where the configuration does not say
+	bare    string   // host:22, where ssh looks next, or ""
 	known   *knownFiles
 	revoked map[string]string // where a key of RevokedHostKeys stands, by its bytes
 	log     *slog.Logger

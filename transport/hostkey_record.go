@@ -31,6 +31,9 @@ func (h *hostKeys) recordCommand() string {
 	if h.s.User != "" {
 		args = append(args, "-l", word(h.s.User))
 	}
+	if len(h.through) > 0 {
+		args = append(args, "-J", word(strings.Join(h.through, ",")))
+	}
 	return strings.Join(append(args, word(h.s.Alias), "true"), " ")
 }
 

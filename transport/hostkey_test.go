@@ -98,6 +98,36 @@ func TestTheHintForAnUnknownKeyRecordsIt(t *testing.T) {
 	dial(t, "user", o)
 }
 
+func TestTheHintForAMachineOnTheWayGoesTheSameWay(t *testing.T) {
+	d := startSSHD(t)
+	s := startServer(t, transporttest.Options{})
+	findTool(t, "ssh")
+	conf, err := os.ReadFile(d.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := tempDir(t)
+	// The second machine is reached through the first because the target's configuration says so, and
+	// is known to nobody yet.
+	unknown := strings.ReplaceAll(s.Config(), s.KnownHostsFile(), dir+"/known")
+	write(t, dir+"/config", "Host target\n  ProxyJump real,user\n"+string(conf)+unknown)
+	_, err = Dial(t.Context(), Target{Host: "target"}, Options{ConfigFile: dir + "/config"})
+	hk, ok := errors.AsType[*HostKeyError](err)
+	if !ok || !strings.Contains(hk.Record, " -J real ") {
+		t.Fatalf("%v; %+v", err, hk)
+	}
+	before := strings.Count(d.log.String(), "Accepted publickey")
+	if out, err := exec.Command("sh", "-c", hk.Record).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", hk.Record, err, out)
+	}
+	if strings.Count(d.log.String(), "Accepted publickey") == before {
+		t.Error("the command does not go through the first machine")
+	}
+	if data, err := os.ReadFile(dir + "/known"); err != nil || strings.Count(string(data), "\n") != 1 {
+		t.Errorf("recorded %q, %v", data, err)
+	}
+}
+
 func TestAChangedHostKeyIsRefusedWhateverTheConfigurationSays(t *testing.T) {
 	s := startServer(t, transporttest.Options{})
 	host := xknownhosts.Normalize(s.Addr())

@@ -35,7 +35,7 @@ func arrows() map[string][]string {
 		"remote":                  {"skill", "bundle", "discovery", "transport", "internal/atomicfile", "internal/display", "internal/proc"},
 		"session":                 {"skill", "bundle", "discovery", "internal/atomicfile", "internal/display"},
 		"environment":             {"session", "skill", "bundle", "discovery", "profile", "transport", "remote", "internal/display"},
-		"cmd/punnet":              {"skill", "bundle", "discovery", "session", "environment", "profile", "transport", "transport/transporttest", "remote", "internal/ask", "internal/atomicfile", "internal/display"},
+		"cmd/punnet":              {"skill", "bundle", "discovery", "session", "environment", "profile", "transport", "transport/transporttest", "remote", "internal/ask", "internal/atomicfile", "internal/display", "internal/fault"},
 	}
 }
 

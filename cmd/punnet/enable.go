@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/profile"
 	"github.com/punnet/punnet/skill"
 )
@@ -60,7 +61,7 @@ func (a *app) enable(ctx context.Context, arg string) error {
 	}
 	info, err := os.Stat(root)
 	if err != nil {
-		return &cliError{err: fmt.Errorf("%s: %w", display.Quote(root), quoted(err)), hint: "give the path of a directory that exists and holds skills"}
+		return &cliError{err: fmt.Errorf("%s: %w", display.Quote(root), fault.Bare(err)), hint: "give the path of a directory that exists and holds skills"}
 	}
 	if !info.IsDir() {
 		return &cliError{code: "not-a-directory", err: fmt.Errorf("%s: it is not a directory", display.Quote(root)), hint: "give the path of a directory that holds skills"}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/profile"
 	"github.com/punnet/punnet/skill"
 )
@@ -98,7 +99,7 @@ func skillDirs(arg string) ([]string, error) {
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, &cliError{err: fmt.Errorf("%s: %w", display.Quote(arg), quoted(err)), hint: "give the path of a skill directory, or of a directory of them"}
+		return nil, &cliError{err: fmt.Errorf("%s: %w", display.Quote(arg), fault.Bare(err)), hint: "give the path of a skill directory, or of a directory of them"}
 	}
 	var dirs []string
 	for _, e := range entries {
@@ -130,7 +131,7 @@ func (a *app) endImport(out importJSON) error {
 func (a *app) importSkill(ctx context.Context, root, dir string) (importedJSON, error) {
 	src, err := bundle.OpenSource(dir)
 	if err != nil {
-		return importedJSON{}, &cliError{err: fmt.Errorf("%s: %w", display.Quote(dir), quoted(err))}
+		return importedJSON{}, &cliError{err: fmt.Errorf("%s: %w", display.Quote(dir), fault.Bare(err))}
 	}
 	defer src.Close()
 	var p parsed

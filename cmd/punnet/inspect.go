@@ -17,6 +17,7 @@ import (
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/environment"
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 )
 
 func (a *app) inspectCommand() *cobra.Command {
@@ -243,7 +244,7 @@ func (a *app) describeDistant(ctx context.Context, target string, r *reached, at
 	}
 	src, d, err := environment.OpenSkill(files, at, a.profile.Rules)
 	if err != nil {
-		ce := &cliError{code: errorCode(err), exit: connectionExit(err), err: fmt.Errorf("%s: %s: %w", display.Quote(target), display.Quote(at), quoted(err))}
+		ce := &cliError{code: errorCode(err), exit: connectionExit(err), err: fmt.Errorf("%s: %s: %w", display.Quote(target), display.Quote(at), fault.Bare(err))}
 		if errors.Is(err, fs.ErrNotExist) {
 			ce.hint = "give the path of a directory on the target that holds a SKILL.md"
 		}

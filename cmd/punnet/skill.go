@@ -12,6 +12,7 @@ import (
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/skill"
 )
 
@@ -26,7 +27,7 @@ func (a *app) openSkill(arg string) (*bundle.Source, error) {
 	}
 	src, err := bundle.OpenSource(arg)
 	if err != nil {
-		ce := &cliError{err: fmt.Errorf("%s: %w", display.Quote(arg), quoted(err))}
+		ce := &cliError{err: fmt.Errorf("%s: %w", display.Quote(arg), fault.Bare(err))}
 		if errors.Is(err, fs.ErrNotExist) {
 			ce.hint = "give the path of a directory that holds a SKILL.md"
 		}
@@ -47,14 +48,6 @@ func notNamed(c *discovery.Catalog, name, hint string) error {
 // isPath reports whether a SKILL argument is a path, and not a name in a catalog.
 func isPath(arg string) bool {
 	return arg == "." || arg == ".." || strings.ContainsRune(arg, '/') || strings.ContainsRune(arg, filepath.Separator)
-}
-
-// quoted makes the words of an error safe to show. The system repeats paths as they are.
-func quoted(err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pe.Err
-	}
-	return err
 }
 
 // named makes the words of an error safe to show, and keeps the path that it is about.

@@ -16,6 +16,7 @@ import (
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/skill"
 )
 
@@ -153,7 +154,7 @@ func (v *validation) checkPath(ctx context.Context, arg string) error {
 		return v.checkSkill(ctx, at, nil)
 	}
 	if info, err := os.Stat(at); err != nil {
-		return &cliError{err: fmt.Errorf("%s: %w", display.Quote(arg), quoted(err)), hint: "give the path of a skill directory, or of a directory of them"}
+		return &cliError{err: fmt.Errorf("%s: %w", display.Quote(arg), fault.Bare(err)), hint: "give the path of a skill directory, or of a directory of them"}
 	} else if !info.IsDir() {
 		return &cliError{code: "not-a-directory", err: fmt.Errorf("%s: it is not a directory", display.Quote(arg)), hint: "give the path of a skill directory, or of a directory of them"}
 	}
@@ -264,7 +265,7 @@ func (v *validation) checkSkill(ctx context.Context, dir string, known []diagnos
 		one.Name = cmp.Or(name, one.Name)
 		known = slices.DeleteFunc(known, again)
 	case len(known) == 0:
-		known = []diagnostic{{Severity: skill.Error, Code: errorCode(err), Path: dir, Message: quoted(err).Error()}}
+		known = []diagnostic{{Severity: skill.Error, Code: errorCode(err), Path: dir, Message: fault.Bare(err).Error()}}
 	}
 	ds = append(ds, known...)
 	for _, d := range ds {
