@@ -136,6 +136,9 @@ func (c *Conversation) load(ctx context.Context, v *view, s discovery.Skill, ans
 	if err != nil {
 		return nil, err
 	}
+	if s.Name != "" && snap.Name != s.Name {
+		return nil, &Error{Code: ErrBadSkill, About: snap.Source, What: "it was changed meanwhile and is now named " + quoteName(snap.Name), Advice: "load it under that name"}
+	}
 	if !printable(snap.Source) || !printable(snap.Directory) {
 		return nil, &Error{Code: ErrBadSkill, About: snap.Source, What: "the skill's path is not text that can be shown"}
 	}

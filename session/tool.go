@@ -105,6 +105,9 @@ func arguing(data json.RawMessage, into any, complete func() bool, want string) 
 			err = errors.New("something follows the object")
 		}
 	}
+	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		err = errors.New("a " + te.Value + " where there is none") // and not our types
+	}
 	if err != nil {
 		return &Error{Code: ErrBadArguments, What: "the arguments are not " + want, Err: plain(err)}
 	}
