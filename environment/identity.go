@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/punnet/punnet/session"
 	"github.com/punnet/punnet/transport"
 )
 
@@ -39,6 +40,20 @@ func (a account) id() string {
 }
 
 var uuid = regexp.MustCompile(`[0-9A-Fa-f]{8}-?(?:[0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12}`)
+
+// identity returns what an environment is known by. Where the machine does not say it is its host key and
+// the account's name; a name of the target's, which can lead elsewhere tomorrow, only where nobody saw the
+// key.
+func identity(a account, hostKey, login string, t session.Target) string {
+	if id := a.id(); id != "" {
+		return id
+	}
+	if hostKey == "" || login == "" {
+		return "target:" + t.String()
+	}
+	sum := sha256.Sum256([]byte("punnet environment\n" + hostKey + "\n" + login))
+	return "key:" + hex.EncodeToString(sum[:16])
+}
 
 // machineID returns the 128 bits in what a system says its id is, "" where there are none, or they are
 // what a machine has that has none yet.
@@ -71,9 +86,8 @@ func (e *Environment) Identify(ctx context.Context) (id, home string, err error)
 		home = a.home
 	}
 	e.home = home
-	if e.id = a.id(); e.id == "" {
-		e.id = "target:" + e.target.String()
-	}
+	key, login := transport.Login(e.conn)
+	e.id = identity(a, key, login, e.target)
 	return e.id, e.home, nil
 }
 

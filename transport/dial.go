@@ -130,6 +130,7 @@ func (a *attempt) connect(ctx context.Context) (*sshConn, error) {
 		return nil, err
 	}
 	c := a.conn(client, WayNative)
+	c.hostKey = a.keys.machine()
 	c.own(a.keepalive(), a.under)
 	return c, nil
 }
