@@ -120,3 +120,25 @@ func TestErrorsOfArgumentsTellNothingOfTheProgram(t *testing.T) {
 		}
 	}
 }
+
+func TestASkillIsNotActiveOnTheMachineThatItsTargetLeadsToNow(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	w.on("a", userRoot, "mine", skillText("mine", "m"))
+	c := w.start("a", "/work")
+	w.load(c, "mine")
+	w.machines["a"], w.machines["b"] = w.machines["b"], w.machines["a"]
+	c, err := Open(ctx, w.cfg, c.ID()) // the environment was reached before
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Prompt(ctx, PromptOptions{}); !errors.Is(err, ErrElsewhere) {
+		t.Errorf("prompt: %v", err)
+	}
+	if p, err := c.Prompt(ctx, PromptOptions{Unverified: true}); err != nil || !strings.Contains(p.Text, "was not asked") {
+		t.Errorf("unverified: %v, %s", err, p.Text)
+	}
+	w.move(c, "a", "/work")
+	check(t, "moved there", w.state(c), "active[] shadowed[] paused[mine:user]")
+	w.prompt(c)
+}
