@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 
+	"golang.org/x/crypto/ssh"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/punnet/punnet/session"
@@ -31,7 +32,7 @@ type account struct {
 // id returns the environment's identity, "" where it is not known for certain. A machine's id is not for
 // others to see, so a hash of it is.
 func (a account) id() string {
-	machine := machineID(a.machine)
+	machine := machineSaid(a.machine)
 	if machine == "" || a.user == "" || a.home == "" {
 		return ""
 	}
@@ -63,6 +64,17 @@ func machineID(said string) string {
 		return ""
 	}
 	return id
+}
+
+// hostKeyFile has the host key of a machine that has no id, as its SSH server wrote it.
+const hostKeyFile = "/etc/ssh/ssh_host_ed25519_key.pub"
+
+// machineSaid returns the machine's id, or its host key where that is what it said.
+func machineSaid(said string) string {
+	if key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(said)); err == nil {
+		return ssh.FingerprintSHA256(key)
+	}
+	return machineID(said)
 }
 
 // Identify implements session.Environment. The machine is asked once.
@@ -139,6 +151,7 @@ func (e *Environment) ask(ctx context.Context) (account, error) {
 // package remote. On macOS the machine's id is in a registry.
 const question = `exec /bin/sh -c 'm=; for f in /etc/machine-id /var/lib/dbus/machine-id; do if test -z "$m" && test -f $f && test -r $f; then read m <$f; fi; done; ` +
 	`if test -z "$m"; then m=$(sysctl -n kern.hostuuid 2>/dev/null || ioreg -rd1 -c IOPlatformExpertDevice 2>/dev/null | grep IOPlatformUUID); fi; ` +
+	`if test -z "$m" && test -f ` + hostKeyFile + ` && test -r ` + hostKeyFile + `; then read -r m <` + hostKeyFile + `; fi; ` +
 	`printf "%%s\n" %[1]s "$m" "$(id -u)" "$(cd && pwd -P)" %[1]s.'`
 
 // maxSaid bounds what a target's shell may say, login noise included.
@@ -184,13 +197,16 @@ func byFiles(ctx context.Context, conn transport.Conn) (account, error) {
 		return account{}, err
 	}
 	var a account
-	said := make([]string, len(machineFiles()))
+	sources := append(machineFiles(), hostKeyFile)
+	said := make([]string, len(sources))
 	g, _ := errgroup.WithContext(ctx)
-	for i, f := range machineFiles() {
+	for i, f := range sources {
 		g.Go(func() error {
 			if info, err := files.Lstat(f); err == nil && (info.Mode().IsRegular() || info.Mode()&fs.ModeSymlink != 0) {
 				data, _ := files.ReadFile(f, 4<<10)
-				said[i] = machineID(string(data))
+				if machineSaid(string(data)) != "" {
+					said[i] = string(data)
+				}
 			}
 			return nil
 		})

@@ -40,6 +40,12 @@ func TestAMachineThatDoesNotSayIsKnownByItsHostKey(t *testing.T) {
 			t.Errorf("%s is the same environment", what)
 		}
 	}
+	public := "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDh/5ZKVqJEXFmkYvDzwNvyE2BaHtkJ9i7IvzWXc7yTT root@3d1219c7-c4c5-404a-aa1f-6d2a48adfda4"
+	said := account{machine: public, user: "0", home: "/root"}
+	renamed := account{machine: public[:len(public)-1] + "5", user: "0", home: "/root"}
+	if id := said.id(); id == "" || id != renamed.id() || id == (account{machine: "3d1219c7c4c5404aaa1f6d2a48adfda4", user: "0", home: "/root"}).id() {
+		t.Errorf("a machine that says its host key is %q", id)
+	}
 	if k, u := transport.Login(transport.Local()); k != "" || u != "" {
 		t.Errorf("this machine: %q, %q", k, u)
 	}
