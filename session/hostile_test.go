@@ -142,3 +142,31 @@ func TestASkillIsNotActiveOnTheMachineThatItsTargetLeadsToNow(t *testing.T) {
 	check(t, "moved there", w.state(c), "active[] shadowed[] paused[mine:user]")
 	w.prompt(c)
 }
+
+func TestAnErrorIsShortHoweverLongWhatWasAskedFor(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	w.cfg.Conventions.Tools.Reference = "read_reference"
+	w.on("a", userRoot, "mine", skillText("mine", "m"))
+	c := w.start("a", "/work")
+	w.load(c, "mine")
+	long := strings.Repeat("x\u202e", 1<<19)
+	for what, err := range map[string]error{
+		"a skill":     last(c.Tool(ctx, "load_skill", args(long))),
+		"a person's":  last(c.Load(ctx, long)),
+		"unloaded":    last(c.Unload(ctx, long)),
+		"a tool":      last(c.Tool(ctx, long, nil)),
+		"an argument": last(c.Tool(ctx, "load_skill", []byte(`{"`+long+`":1}`))),
+		"not loaded":  last(c.Tool(ctx, "read_reference", []byte(`{"name":"`+long+`","path":"a"}`))),
+		"a reference": last(c.Tool(ctx, "read_reference", []byte(`{"name":"mine","path":"`+long+`"}`))),
+		"an event":    c.Rewind(ctx, long),
+		"an id":       CheckID(long),
+		"a command":   last(c.Command(ctx, long)),
+	} {
+		if err == nil || len(err.Error()) > 2000 {
+			t.Errorf("%s: an error of %d bytes", what, len(err.Error()))
+		}
+	}
+}
+
+func last[T any](_ T, err error) error { return err }

@@ -198,7 +198,7 @@ func parseHeader(line []byte) (Header, error) {
 }
 
 // plain returns the words of a JSON error, which can repeat what it read.
-func plain(err error) error { return errors.New(quoteName(err.Error())) }
+func plain(err error) error { return errors.New(asked(err.Error())) }
 
 // Read implements Storage.
 func (s *Files) Read(ctx context.Context, id string, from Mark) ([]*Event, Mark, error) {
