@@ -170,3 +170,16 @@ func TestAnErrorIsShortHoweverLongWhatWasAskedFor(t *testing.T) {
 }
 
 func last[T any](_ T, err error) error { return err }
+
+func TestAHistoryWithHolesIsRefused(t *testing.T) {
+	w := newWorld(t)
+	ctx := context.Background()
+	c := w.start("a", "/work")
+	l, err := c.Log(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(ctx, w.cfg, c.Header(), append(l.Events, nil)); !errors.Is(err, ErrDamaged) {
+		t.Errorf("%v", err)
+	}
+}
