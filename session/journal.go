@@ -13,9 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/punnet/punnet/internal/atomicfile"
 )
@@ -25,14 +22,10 @@ const (
 	journalKind    = "conversation"
 	journalVersion = 1
 	journalSuffix  = ".jsonl"
-	lockSuffix     = ".lock"
 	maxHeaderBytes = 64 << 10
 	// maxJournalBytes is far more than a conversation has, and fits in memory.
 	maxJournalBytes = 1 << 30
 )
-
-// lockPause is how long a process waits before it tries a lock again.
-const lockPause = 5 * time.Millisecond
 
 // Files is a Storage of one file a conversation, see the package's documentation. Files and the
 // directories that are made are private to the user.
@@ -92,25 +85,6 @@ func (s *Files) Create(ctx context.Context, h Header, events []*Event) error {
 		return fmt.Errorf("create conversation: %w", err)
 	}
 	return nil
-}
-
-// lock gets the conversation's lock, and returns what gives it up. The lock has a file of its own: on
-// some systems a locked file cannot be read, and reading needs no lock.
-func (s *Files) lock(ctx context.Context, id string) (func(), error) {
-	at := filepath.Join(s.dir, "."+id+lockSuffix)
-	// Made here, since the umask may leave a file that not even its owner can open.
-	if f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-		f.Chmod(0o600) // on Windows it cannot be, and is not needed
-		f.Close()
-	} else if !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("lock the conversation: %w", err)
-	}
-	lock := flock.New(at)
-	if _, err := lock.TryLockContext(ctx, lockPause); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("lock the conversation: %w", err)
-	}
-	return func() { lock.Close() }, nil
 }
 
 // open opens a journal.
@@ -373,8 +347,7 @@ func (s *Files) Remove(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(filepath.Join(s.dir, "."+id+lockSuffix)) // after the unlock, for systems where it must be
-	defer unlock()
+	defer s.dropLock(id, unlock)
 	if err := os.Remove(s.Path(id)); errors.Is(err, fs.ErrNotExist) {
 		return noConversation(id)
 	} else if err != nil {

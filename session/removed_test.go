@@ -5,7 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestAConversationThatWasRemovedIsNotAnotherOfItsID(t *testing.T) {
@@ -78,5 +82,40 @@ func TestADirectoryThatIsElsewhereIsNotEmpty(t *testing.T) {
 	}
 	if ids, err := s.List(context.Background()); err == nil {
 		t.Errorf("listed %q", ids)
+	}
+}
+
+func TestALockThatWasRemovedIsNoLock(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a lock that is held cannot be removed there")
+	}
+	s := newFiles(t)
+	ctx := context.Background()
+	if err := os.MkdirAll(s.Dir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var holders, most atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 20 {
+				unlock, err := s.lock(ctx, "same")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				n := holders.Add(1)
+				if n > most.Load() {
+					most.Store(n)
+				}
+				time.Sleep(time.Millisecond / 2)
+				holders.Add(-1)
+				s.dropLock("same", unlock) // as who removes the conversation
+			}
+		})
+	}
+	wg.Wait()
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d held the lock at once", n)
 	}
 }
