@@ -8,10 +8,11 @@
 //
 // An environment is known by its machine and account and not by a name: the hash of the machine's own id
 // (/etc/machine-id, or what takes its place on other systems), the account's number and the real path of
-// its home. A name for the same account by another alias, address or way is the same environment. Where
-// the machine's id cannot be read, the environment is the target as it was named, since nothing proves
-// two names to be one machine. Clones of one image that kept its id are taken for one machine, if account
-// and home are the same too.
+// its home. A name for the same account by another alias, address or way is the same environment. A machine
+// without an id says its SSH server's host key in its place. One that says neither is known by the host key
+// that it proved to have and the account's name; and where nobody saw the key, since the system's ssh or a
+// shared connection leads there, by the target as it was named. Clones of one image that kept its id are
+// taken for one machine, if account and home are the same too.
 //
 // The question is one small command, or a few reads by SFTP, and is asked once while an Environment is
 // open. A conversation records the answer when it goes to a target. Later processes believe the record,

@@ -15,8 +15,10 @@ import (
 	"regexp"
 	"strings"
 
+	"golang.org/x/crypto/ssh"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/punnet/punnet/session"
 	"github.com/punnet/punnet/transport"
 )
 
@@ -30,7 +32,7 @@ type account struct {
 // id returns the environment's identity, "" where it is not known for certain. A machine's id is not for
 // others to see, so a hash of it is.
 func (a account) id() string {
-	machine := machineID(a.machine)
+	machine := machineSaid(a.machine)
 	if machine == "" || a.user == "" || a.home == "" {
 		return ""
 	}
@@ -40,6 +42,20 @@ func (a account) id() string {
 
 var uuid = regexp.MustCompile(`[0-9A-Fa-f]{8}-?(?:[0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12}`)
 
+// identity returns what an environment is known by. Where the machine does not say it is its host key and
+// the account's name; a name of the target's, which can lead elsewhere tomorrow, only where nobody saw the
+// key.
+func identity(a account, hostKey, login string, t session.Target) string {
+	if id := a.id(); id != "" {
+		return id
+	}
+	if hostKey == "" || login == "" {
+		return "target:" + t.String()
+	}
+	sum := sha256.Sum256([]byte("punnet environment\n" + hostKey + "\n" + login))
+	return "key:" + hex.EncodeToString(sum[:16])
+}
+
 // machineID returns the 128 bits in what a system says its id is, "" where there are none, or they are
 // what a machine has that has none yet.
 func machineID(said string) string {
@@ -48,6 +64,17 @@ func machineID(said string) string {
 		return ""
 	}
 	return id
+}
+
+// hostKeyFile has the host key of a machine that has no id, as its SSH server wrote it.
+const hostKeyFile = "/etc/ssh/ssh_host_ed25519_key.pub"
+
+// machineSaid returns the machine's id, or its host key where that is what it said.
+func machineSaid(said string) string {
+	if key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(said)); err == nil {
+		return ssh.FingerprintSHA256(key)
+	}
+	return machineID(said)
 }
 
 // Identify implements session.Environment. The machine is asked once.
@@ -75,9 +102,8 @@ func (e *Environment) Identify(ctx context.Context) (id, home string, err error)
 		home = a.home
 	}
 	e.home = home
-	if e.id = a.id(); e.id == "" {
-		e.id = "target:" + e.target.String()
-	}
+	key, login := transport.Login(e.conn)
+	e.id = identity(a, key, login, e.target)
 	return e.id, e.home, nil
 }
 
@@ -129,6 +155,7 @@ func (e *Environment) ask(ctx context.Context) (account, error) {
 // package remote. On macOS the machine's id is in a registry.
 const question = `exec /bin/sh -c 'm=; for f in /etc/machine-id /var/lib/dbus/machine-id; do if test -z "$m" && test -f $f && test -r $f; then read m <$f; fi; done; ` +
 	`if test -z "$m"; then m=$(sysctl -n kern.hostuuid 2>/dev/null || ioreg -rd1 -c IOPlatformExpertDevice 2>/dev/null | grep IOPlatformUUID); fi; ` +
+	`if test -z "$m" && test -f ` + hostKeyFile + ` && test -r ` + hostKeyFile + `; then read -r m <` + hostKeyFile + `; fi; ` +
 	`printf "%%s\n" %[1]s "$m" "$(id -u)" "$(cd && pwd -P)" %[1]s.'`
 
 // maxSaid bounds what a target's shell may say, login noise included.
@@ -174,13 +201,16 @@ func byFiles(ctx context.Context, conn transport.Conn) (account, error) {
 		return account{}, err
 	}
 	var a account
-	said := make([]string, len(machineFiles()))
+	sources := append(machineFiles(), hostKeyFile)
+	said := make([]string, len(sources))
 	g, _ := errgroup.WithContext(ctx)
-	for i, f := range machineFiles() {
+	for i, f := range sources {
 		g.Go(func() error {
 			if info, err := files.Lstat(f); err == nil && (info.Mode().IsRegular() || info.Mode()&fs.ModeSymlink != 0) {
 				data, _ := files.ReadFile(f, 4<<10)
-				said[i] = machineID(string(data))
+				if machineSaid(string(data)) != "" {
+					said[i] = string(data)
+				}
 			}
 			return nil
 		})

@@ -92,7 +92,6 @@ func trustKey(p Place, col *Collections) Trust {
 			t.Repository = l.Dir
 		}
 	}
-	t.Repository = strings.ToValidUTF8(t.Repository, "\uFFFD") // as it is recorded
 	return t
 }
 
@@ -155,6 +154,10 @@ func (c *Conversation) setTrust(ctx context.Context, what Type) (Trust, error) {
 	v, err := c.view(ctx)
 	if err != nil {
 		return Trust{}, err
+	}
+	if !utf8.ValidString(v.key.Repository) {
+		// It would be recorded as another path, and that is who would be trusted.
+		return Trust{}, &Error{Code: ErrBadArguments, About: v.key.Repository, What: "the repository's path is not text, and cannot be trusted", Advice: "rename the directory"}
 	}
 	err = c.record(ctx, func(h *history) ([]*Event, error) {
 		if h.trust[v.key] == (what == Trusted) {

@@ -82,6 +82,9 @@ func (c *Conversation) Command(ctx context.Context, line string) (Answer, error)
 	return Answer{}, &Error{Code: ErrNotCommand, What: "not a command", About: shortened(line), Advice: "the commands are " + strings.Join(Commands(), ", ")}
 }
 
+// asked returns what somebody asked for, fit to stand in an error however long it is.
+func asked(s string) string { return quoteName(shortened(s)) }
+
 func shortened(s string) string {
 	if short, cut := firstRunes(s, 80); cut {
 		return short + "..."

@@ -243,7 +243,7 @@ func (c *Conversation) State(ctx context.Context, event string) (State, error) {
 
 func (h *history) has(event string) error {
 	if e := h.byID[event]; e == nil || !e.tree() {
-		return &Error{Code: ErrNoEvent, About: event, What: "the conversation has no such event"}
+		return &Error{Code: ErrNoEvent, About: shortened(event), What: "the conversation has no such event"}
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ const MaxIDBytes = 64
 // file's name.
 func CheckID(id string) error {
 	if id == "" || len(id) > MaxIDBytes || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		return &Error{Code: ErrBadID, About: id, What: "not an id of a conversation: 1 to 64 characters of a-z, 0-9 and hyphen"}
+		return &Error{Code: ErrBadID, About: shortened(id), What: "not an id of a conversation: 1 to 64 characters of a-z, 0-9 and hyphen"}
 	}
 	return nil
 }

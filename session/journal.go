@@ -6,15 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/punnet/punnet/internal/atomicfile"
 )
@@ -24,12 +22,10 @@ const (
 	journalKind    = "conversation"
 	journalVersion = 1
 	journalSuffix  = ".jsonl"
-	lockSuffix     = ".lock"
 	maxHeaderBytes = 64 << 10
+	// maxJournalBytes is far more than a conversation has, and fits in memory.
+	maxJournalBytes = 1 << 30
 )
-
-// lockPause is how long a process waits before it tries a lock again.
-const lockPause = 5 * time.Millisecond
 
 // Files is a Storage of one file a conversation, see the package's documentation. Files and the
 // directories that are made are private to the user.
@@ -91,25 +87,6 @@ func (s *Files) Create(ctx context.Context, h Header, events []*Event) error {
 	return nil
 }
 
-// lock gets the conversation's lock, and returns what gives it up. The lock has a file of its own: on
-// some systems a locked file cannot be read, and reading needs no lock.
-func (s *Files) lock(ctx context.Context, id string) (func(), error) {
-	at := filepath.Join(s.dir, "."+id+lockSuffix)
-	// Made here, since the umask may leave a file that not even its owner can open.
-	if f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-		f.Chmod(0o600) // on Windows it cannot be, and is not needed
-		f.Close()
-	} else if !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("lock the conversation: %w", err)
-	}
-	lock := flock.New(at)
-	if _, err := lock.TryLockContext(ctx, lockPause); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("lock the conversation: %w", err)
-	}
-	return func() { lock.Close() }, nil
-}
-
 // open opens a journal.
 func (s *Files) open(id string, flag int) (*os.File, error) {
 	if err := CheckID(id); err != nil {
@@ -156,25 +133,25 @@ func (s *Files) Header(ctx context.Context, id string) (Header, error) {
 	return h, errors.Join(err, ctx.Err())
 }
 
-// header reads the first line and returns how long it is.
-func (s *Files) header(f io.ReaderAt, id string) (Header, int64, error) {
+// header reads the first line, which it also returns.
+func (s *Files) header(f io.ReaderAt, id string) (Header, []byte, error) {
 	buf := make([]byte, maxHeaderBytes)
 	n, err := f.ReadAt(buf, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return Header{}, 0, fmt.Errorf("read conversation: %w", err)
+		return Header{}, nil, fmt.Errorf("read conversation: %w", err)
 	}
 	end := bytes.IndexByte(buf[:n], '\n') + 1
-	h, err := parseHeader(buf[:max(end, 0)])
+	h, err := parseHeader(buf[:end])
 	if errors.Is(err, ErrNewer) {
-		return Header{}, 0, &Error{Code: ErrNewer, About: s.Path(id), What: "the conversation was written by a later version of Punnet"}
+		return Header{}, nil, &Error{Code: ErrNewer, About: s.Path(id), What: "the conversation was written by a later version of Punnet"}
 	}
 	if err == nil && h.ID != id {
 		err = fmt.Errorf("it is the journal of %s", quoteName(h.ID))
 	}
 	if err != nil {
-		return Header{}, 0, s.damaged(id, 1, err)
+		return Header{}, nil, s.damaged(id, 1, err)
 	}
-	return h, int64(end), nil
+	return h, buf[:end], nil
 }
 
 func parseHeader(line []byte) (Header, error) {
@@ -195,7 +172,7 @@ func parseHeader(line []byte) (Header, error) {
 }
 
 // plain returns the words of a JSON error, which can repeat what it read.
-func plain(err error) error { return errors.New(quoteName(err.Error())) }
+func plain(err error) error { return errors.New(asked(err.Error())) }
 
 // Read implements Storage.
 func (s *Files) Read(ctx context.Context, id string, from Mark) ([]*Event, Mark, error) {
@@ -207,35 +184,54 @@ func (s *Files) Read(ctx context.Context, id string, from Mark) ([]*Event, Mark,
 	if err := ctx.Err(); err != nil {
 		return nil, from, err
 	}
-	events, end, _, err := s.read(f, id, int64(from))
-	return events, Mark(end), err
+	r, err := s.read(f, id, from)
+	if err != nil {
+		return nil, from, err
+	}
+	return r.events, markAt(r.tag, r.end), nil
 }
 
-// read returns the events from an offset on, the end of the last whole line, and that of the file.
-func (s *Files) read(f *os.File, id string, from int64) (events []*Event, end, size int64, err error) {
-	if from == 0 {
-		if _, from, err = s.header(f, id); err != nil {
-			return nil, 0, 0, err
-		}
+// part is what was read of a journal.
+type part struct {
+	events    []*Event
+	tag       uint32 // of the header
+	end, size int64  // of the last whole line, and of the file
+}
+
+// read returns what follows a mark.
+func (s *Files) read(f *os.File, id string, mark Mark) (p part, err error) {
+	_, line, err := s.header(f, id)
+	if err != nil {
+		return p, err
 	}
+	p.tag = crc32.ChecksumIEEE(line)
+	from, err := mark.in(id, p.tag)
+	if err != nil {
+		return p, err
+	}
+	from = max(from, int64(len(line)))
 	info, err := f.Stat()
 	if err != nil {
-		return nil, 0, 0, fmt.Errorf("read conversation: %w", err)
+		return p, fmt.Errorf("read conversation: %w", err)
 	}
-	size = info.Size()
-	if size < from {
-		return nil, 0, 0, s.damaged(id, 0, errors.New("it is shorter than it was"))
+	p.size = info.Size()
+	if p.size < from {
+		return p, s.damaged(id, 0, errors.New("it is shorter than it was"))
 	}
-	data := make([]byte, size-from)
-	if _, err := io.ReadFull(io.NewSectionReader(f, from, size-from), data); err != nil {
-		return nil, 0, 0, fmt.Errorf("read conversation: %w", err)
+	if p.size > maxJournalBytes+maxLineBytes { // a line that was not finished included
+		return p, s.damaged(id, 0, errors.New("it is larger than any that is written"))
+	}
+	data := make([]byte, p.size-from)
+	if _, err := io.ReadFull(io.NewSectionReader(f, from, p.size-from), data); err != nil {
+		return p, fmt.Errorf("read conversation: %w", err)
 	}
 	data = data[:bytes.LastIndexByte(data, '\n')+1]
-	events, bad, err := decode(data)
-	if err != nil {
-		return nil, 0, 0, s.damaged(id, bad+s.linesBefore(f, from), err)
+	var bad int
+	if p.events, bad, err = decode(data); err != nil {
+		return p, s.damaged(id, bad+s.linesBefore(f, from), err)
 	}
-	return events, from + int64(len(data)), size, nil
+	p.end = from + int64(len(data))
+	return p, nil
 }
 
 // linesBefore counts the lines before an offset, for an error.
@@ -269,22 +265,26 @@ func (s *Files) Append(ctx context.Context, id string, from Mark, decide func([]
 		return from, err
 	}
 	defer f.Close()
-	newer, end, size, err := s.read(f, id, int64(from))
+	p, err := s.read(f, id, from)
 	if err != nil {
 		return from, err
 	}
-	events, err := decide(newer)
+	end := markAt(p.tag, p.end)
+	events, err := decide(p.events)
 	if err != nil || len(events) == 0 {
-		return Mark(end), err
+		return end, err
 	}
 	lines, err := encode(events)
 	if err != nil {
-		return Mark(end), err
+		return end, err
 	}
-	if err := write(f, lines, end, size); err != nil {
-		return Mark(end), fmt.Errorf("record in the conversation: %w", err)
+	if p.end+int64(len(lines)) > maxJournalBytes {
+		return end, &Error{Code: ErrTooLarge, About: id, What: "the conversation's journal is full", Advice: "fork it: a fork has only the events that lead to its own"}
 	}
-	return Mark(end + int64(len(lines))), nil
+	if err := write(f, lines, p.end, p.size); err != nil {
+		return end, fmt.Errorf("record in the conversation: %w", err)
+	}
+	return end + Mark(len(lines)), nil
 }
 
 // write makes lines follow at end, where a line that was not finished may stand, or leaves nothing new.
@@ -309,7 +309,7 @@ func write(f *os.File, lines []byte, end, size int64) error {
 // List implements Storage.
 func (s *Files) List(ctx context.Context) ([]string, error) {
 	entries, err := os.ReadDir(s.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && (!errors.Is(err, fs.ErrNotExist) || elsewhere(s.dir)) {
 		return nil, fmt.Errorf("list conversations: %w", err)
 	}
 	var ids []string
@@ -320,6 +320,18 @@ func (s *Files) List(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(ids)
 	return ids, ctx.Err()
+}
+
+// elsewhere reports whether a directory is not there because a link on the way to it leads nowhere, as
+// one to a disk that is not mounted does: that is not the same as having nothing.
+func elsewhere(dir string) bool {
+	for at := dir; ; at = filepath.Dir(at) {
+		_, err := os.Lstat(at)
+		if !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			_, followed := os.Stat(at)
+			return followed != nil
+		}
+	}
 }
 
 // Remove implements Storage.
@@ -335,8 +347,7 @@ func (s *Files) Remove(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(filepath.Join(s.dir, "."+id+lockSuffix)) // after the unlock, for systems where it must be
-	defer unlock()
+	defer s.dropLock(id, unlock)
 	if err := os.Remove(s.Path(id)); errors.Is(err, fs.ErrNotExist) {
 		return noConversation(id)
 	} else if err != nil {

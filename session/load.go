@@ -83,7 +83,7 @@ func pick(v *view, want string) *discovery.Skill {
 // unknown is the error of a name that means nothing, or nothing that whoever asks may know of. It names
 // those that were perhaps meant.
 func unknown(v *view, want string, person bool) error {
-	e := &Error{Code: ErrNoSkill, What: "no skill named " + quoteName(want)}
+	e := &Error{Code: ErrNoSkill, What: "no skill named " + asked(want)}
 	if d := keptOut(v, want); person && d != nil {
 		code := ErrBadSkill
 		if d.Code == string(discovery.TooLarge) {
@@ -136,6 +136,9 @@ func (c *Conversation) load(ctx context.Context, v *view, s discovery.Skill, ans
 	}
 	if err != nil {
 		return nil, err
+	}
+	if s.Name != "" && snap.Name != s.Name {
+		return nil, &Error{Code: ErrBadSkill, About: snap.Source, What: "it was changed meanwhile and is now named " + quoteName(snap.Name), Advice: "load it under that name"}
 	}
 	if !printable(snap.Source) || !printable(snap.Directory) {
 		return nil, &Error{Code: ErrBadSkill, About: snap.Source, What: "the skill's path is not text that can be shown"}
@@ -363,7 +366,7 @@ func (c *Conversation) Unload(ctx context.Context, name string) ([]*Event, error
 }
 
 func notLoaded(s State, name string) error {
-	e := &Error{Code: ErrNotLoaded, What: "no skill named " + quoteName(name) + " is active here"}
+	e := &Error{Code: ErrNotLoaded, What: "no skill named " + asked(name) + " is active here"}
 	for _, p := range s.Paused {
 		if p.Skill.Name == name {
 			e.Advice = "one is paused: it belongs to another machine or account, and can be unloaded there"

@@ -45,10 +45,11 @@ type PromptSkill struct {
 	Event     string `json:"event"` // the id of the loaded event
 }
 
-// Prompt returns the section for the next model request. First it makes sure that the bundle of every
-// active skill of the host is in the environment, whole, and repairs what is not: all of them in one
-// round trip beyond the opening of a channel where nothing lacks. Where the environment does not answer
-// the error is ErrUnavailable, and PromptOptions.Unverified renders all the same.
+// Prompt returns the section for the next model request. First it makes sure that the target still is the
+// environment that active skills belong to, and that the bundle of every active skill of the host is there,
+// whole, and repairs what is not: all of it in one round trip beyond the opening of a channel where nothing
+// lacks. Where the environment does not answer the error is ErrUnavailable, and PromptOptions.Unverified
+// renders all the same.
 func (c *Conversation) Prompt(ctx context.Context, o PromptOptions) (Prompt, error) {
 	f, err := c.current(ctx)
 	if err != nil {
@@ -107,7 +108,7 @@ func (c *Conversation) directories(ctx context.Context, f *fold, active []*Event
 		}
 	}
 	if len(at) == 0 {
-		return dirs, nil
+		return dirs, c.stillThere(ctx, f, active, o)
 	}
 	var places []string
 	var err error
@@ -131,6 +132,19 @@ func (c *Conversation) directories(ctx context.Context, f *fold, active []*Event
 		dirs[i] = places[n]
 	}
 	return dirs, nil
+}
+
+// stillThere makes sure that skills which belong to an environment are told to no other that its target
+// leads to now. Publishing asks the same.
+func (c *Conversation) stillThere(ctx context.Context, f *fold, active []*Event, o PromptOptions) error {
+	if f.place.Target.Local() || o.Unverified || !slices.ContainsFunc(active, f.here) {
+		return nil
+	}
+	env, err := c.reach(ctx, f.place.Target)
+	if err != nil {
+		return err
+	}
+	return c.lost(f.place.Target, env, <-c.checking(ctx, env, f.place))
 }
 
 // stored returns where bundles are in the store, after reading them whole.
@@ -198,8 +212,9 @@ func render(s State, dirs []string, unverified bool) string {
 }
 
 // promptPath returns a path as it must be used, on one line. Paths with hidden characters were refused
-// when the skill was loaded; what else a prompt escapes would make it another path.
-func promptPath(p string) string { return quoteName(p) }
+// when the skill was loaded; what else a prompt escapes would make it another path. What closes a section
+// does not stand in it, even so: a directory whose name ends in "<" can hold one named "skills>".
+func promptPath(p string) string { return strings.ReplaceAll(quoteName(p), "</", `\u{3c}/`) }
 
 // maxPromptFiles bounds how many bytes of names are listed of a skill.
 const maxPromptFiles = 4 << 10
@@ -208,7 +223,7 @@ func promptFiles(s *Snapshot) string {
 	var b strings.Builder
 	more := s.MoreFiles
 	for i, f := range s.Files {
-		name := display.Quote(f)
+		name := promptPath(f)
 		if b.Len()+len(name) > maxPromptFiles {
 			more += len(s.Files) - i
 			break

@@ -125,6 +125,9 @@ func newHistory() *history {
 
 // check says why e cannot be recorded after what is there.
 func (h *history) check(e *Event) error {
+	if e == nil {
+		return fmt.Errorf("there is no event")
+	}
 	if e.ID == "" || h.byID[e.ID] != nil {
 		return fmt.Errorf("the event's id %q is empty or taken", e.ID)
 	}

@@ -33,6 +33,24 @@ type Storage interface {
 // Mark is a position in a conversation's record, for the storage that returned it.
 type Mark int64
 
+// A mark of this package's storages also tells conversations apart: one that was removed is not the one
+// that has its id now, and what belongs to the first must not be added to the second.
+const (
+	markBits = 40
+	markTags = 1<<(63-markBits) - 1
+)
+
+// markAt returns the mark of a position in the conversation that a tag stands for.
+func markAt(tag uint32, at int64) Mark { return Mark(int64(tag&markTags)<<markBits | at) }
+
+// in returns the position of a mark in the conversation that a tag stands for.
+func (m Mark) in(id string, tag uint32) (int64, error) {
+	if m != 0 && m>>markBits != Mark(tag&markTags) {
+		return 0, &Error{Code: ErrNoConversation, About: id, What: "the conversation was removed, and another has its id", Advice: "open that one, if it is meant"}
+	}
+	return int64(m & (1<<markBits - 1)), nil
+}
+
 // Header says what a conversation is. It does not change.
 type Header struct {
 	ID      string    `json:"id"`
@@ -61,9 +79,11 @@ const (
 type Memory struct {
 	mu   sync.Mutex
 	kept map[string]*remembered
+	made uint32 // how many there ever were
 }
 
 type remembered struct {
+	tag    uint32
 	header Header
 	events []*Event
 }
@@ -102,7 +122,8 @@ func (m *Memory) Create(ctx context.Context, h Header, events []*Event) error {
 	if m.kept == nil {
 		m.kept = make(map[string]*remembered)
 	}
-	m.kept[h.ID] = &remembered{h, slices.Clone(events)}
+	m.made++
+	m.kept[h.ID] = &remembered{m.made, h, slices.Clone(events)}
 	return nil
 }
 
@@ -125,7 +146,11 @@ func (m *Memory) Read(ctx context.Context, id string, from Mark) ([]*Event, Mark
 	if err != nil {
 		return nil, from, err
 	}
-	return slices.Clone(r.events[from:]), Mark(len(r.events)), nil
+	at, err := from.in(id, r.tag)
+	if err != nil {
+		return nil, from, err
+	}
+	return slices.Clone(r.events[at:]), r.end(), nil
 }
 
 // Append implements Storage.
@@ -136,14 +161,19 @@ func (m *Memory) Append(ctx context.Context, id string, from Mark, decide func([
 	if err != nil {
 		return from, err
 	}
-	end := Mark(len(r.events))
-	events, err := decide(slices.Clone(r.events[from:]))
+	at, err := from.in(id, r.tag)
 	if err != nil {
-		return end, err
+		return from, err
+	}
+	events, err := decide(slices.Clone(r.events[at:]))
+	if err != nil {
+		return r.end(), err
 	}
 	r.events = append(r.events, events...)
-	return Mark(len(r.events)), nil
+	return r.end(), nil
 }
+
+func (r *remembered) end() Mark { return markAt(r.tag, int64(len(r.events))) }
 
 // List implements Storage.
 func (m *Memory) List(ctx context.Context) ([]string, error) {

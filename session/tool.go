@@ -83,7 +83,7 @@ func (c *Conversation) Tool(ctx context.Context, name string, arguments json.Raw
 		}
 		return c.reference(ctx, args.Name, args.Path)
 	}
-	e := &Error{Code: ErrNoTool, What: "no tool named " + quoteName(name)}
+	e := &Error{Code: ErrNoTool, What: "no tool named " + asked(name)}
 	var names []string
 	for _, t := range []string{tools.List, tools.Load, tools.Unload, tools.Reference} {
 		if t != "" {
@@ -105,6 +105,9 @@ func arguing(data json.RawMessage, into any, complete func() bool, want string) 
 		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
 			err = errors.New("something follows the object")
 		}
+	}
+	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		err = errors.New("a " + te.Value + " where there is none") // and not our types
 	}
 	if err != nil {
 		return &Error{Code: ErrBadArguments, What: "the arguments are not " + want, Err: plain(err)}
@@ -168,13 +171,13 @@ func (c *Conversation) reference(ctx context.Context, name, p string) (Answer, e
 	}
 	e := f.active(name)
 	if e == nil {
-		err := &Error{Code: ErrNotLoaded, What: "no skill named " + quoteName(name) + " is loaded"}
+		err := &Error{Code: ErrNotLoaded, What: "no skill named " + asked(name) + " is loaded"}
 		if tool := c.cfg.Conventions.Tools.Load; tool != "" {
 			err.Advice = "call " + tool + " first"
 		}
 		return Answer{}, err
 	}
-	none := &Error{Code: ErrNoReference, About: p, What: "the skill " + quoteName(name) + " has no such text", Advice: "paths are relative to the skill's directory, and stay inside"}
+	none := &Error{Code: ErrNoReference, About: shortened(p), What: "the skill " + quoteName(name) + " has no such text", Advice: "paths are relative to the skill's directory, and stay inside"}
 	p = strings.TrimPrefix(p, "./")
 	if e.Skill.Digest.IsZero() {
 		none.Advice = "its files are in " + promptPath(e.Skill.Directory)

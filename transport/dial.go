@@ -133,6 +133,7 @@ func (a *attempt) connect(ctx context.Context) (*sshConn, error) {
 		return nil, err
 	}
 	c := a.conn(client, WayNative)
+	c.hostKey = a.keys.machine()
 	c.own(a.keepalive(), a.under)
 	return c, nil
 }

@@ -123,6 +123,19 @@ func (h *hostKeys) check(_ string, remote net.Addr, key ssh.PublicKey) error {
 	return h.refused
 }
 
+// machine returns the fingerprint of the key that was accepted. A certificate's own key is what stays when
+// it is renewed.
+func (h *hostKeys) machine() string {
+	key, err := ssh.ParsePublicKey([]byte(h.accepted))
+	if err != nil || !h.passed {
+		return ""
+	}
+	if cert, ok := key.(*ssh.Certificate); ok {
+		key = cert.Key
+	}
+	return ssh.FingerprintSHA256(key)
+}
+
 func (h *hostKeys) judge(remote net.Addr, key ssh.PublicKey) error {
 	e := &HostKeyError{Host: knownhosts.Normalize(h.lookup), Addr: remote.String()}
 	of := func(k ssh.PublicKey) {
@@ -267,4 +280,14 @@ func netAddr(addr net.Addr) net.Addr {
 		return &net.TCPAddr{IP: net.IPv4zero}
 	}
 	return addr
+}
+
+// Login returns the fingerprint of the host key that a connection's server proved to have, that of a
+// certificate's own key where it has one, and the name of the account that it let in. Both are "" where
+// this package did not see the key itself: on this machine, and where the system's ssh connected.
+func Login(c Conn) (hostKey, user string) {
+	if c, ok := c.(*sshConn); ok && c.hostKey != "" {
+		return c.hostKey, c.client.User()
+	}
+	return "", ""
 }

@@ -23,19 +23,20 @@ const closeGrace = 5 * time.Second
 
 // sshConn is a Conn over one SSH connection.
 type sshConn struct {
-	client *ssh.Client
-	target Target
-	addr   string
-	idle   time.Duration
-	grace  time.Duration // for a command that was asked to end
-	log    *slog.Logger
-	way    Way
-	owned  bool
-	shared bool         // over the socket of an OpenSSH master
-	socket *lent        // of a master that is the user's, else nil
-	under  func()       // closes what the connection runs over, once it is closed
-	ended  func() error // says why the connection ended, if not nil
-	env    []string     // NAME=value each, set in every session
+	client  *ssh.Client
+	hostKey string // the fingerprint of the server's, where it was seen
+	target  Target
+	addr    string
+	idle    time.Duration
+	grace   time.Duration // for a command that was asked to end
+	log     *slog.Logger
+	way     Way
+	owned   bool
+	shared  bool         // over the socket of an OpenSSH master
+	socket  *lent        // of a master that is the user's, else nil
+	under   func()       // closes what the connection runs over, once it is closed
+	ended   func() error // says why the connection ended, if not nil
+	env     []string     // NAME=value each, set in every session
 
 	slots  chan struct{} // one token a channel
 	spare  chan opened   // channels opened ahead of their use
