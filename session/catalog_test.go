@@ -13,7 +13,7 @@ func TestTheModelLoadsWhatItIsShownAndLearnsOfNothingElse(t *testing.T) {
 	ctx := context.Background()
 	w.onHost("release", skillText("release", "SECRET TEXT"))
 	w.on("a", projectRoot, "quokka", skillText("quokka", "q"))
-	c := w.start("a", "/work/below")
+	c := w.start("a", "/proj/below")
 	cat, err := c.Catalog(ctx)
 	if err != nil || len(cat.Skills) != 1 || strings.Contains(cat.Text, "quokka") {
 		t.Fatalf("catalog %+v, %v", cat, err)
@@ -56,7 +56,7 @@ func TestTrustIsASettingOfThisConversationAndEnvironment(t *testing.T) {
 	for _, m := range []string{"a", "b"} {
 		w.on(m, projectRoot, "quokka", skillText("quokka", "q"))
 	}
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	first := w.head(c)
 	trusted := func(c *Conversation) bool {
 		t.Helper()
@@ -81,11 +81,11 @@ func TestTrustIsASettingOfThisConversationAndEnvironment(t *testing.T) {
 	if err != nil || trusted(sub) {
 		t.Errorf("a subagent has its parent's trust: %v", err)
 	}
-	w.move(c, "b", "/work")
+	w.move(c, "b", "/proj")
 	if trusted(c) {
 		t.Error("trust followed to another machine")
 	}
-	w.move(c, "a-again", "/work/below")
+	w.move(c, "a-again", "/proj/below")
 	w.machines["a"].id = "machine:other"
 	if _, err := c.Catalog(ctx); !errors.Is(err, ErrElsewhere) {
 		t.Errorf("the trust of one machine is another's that has its name: %v", err)

@@ -14,7 +14,7 @@ func TestForksGoTheirOwnWayAndSubagentsInheritNothing(t *testing.T) {
 	ctx := context.Background()
 	w.onHost("one", skillText("one", "1"))
 	w.onHost("two", skillText("two", "2"))
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	at := w.load(c, "one")
 	w.load(c, "two")
 	fork, err := c.Fork(ctx, "the-fork", at.ID)
@@ -39,7 +39,7 @@ func TestForksGoTheirOwnWayAndSubagentsInheritNothing(t *testing.T) {
 	}
 	check(t, "subagent", w.state(sub), "active[] shadowed[] paused[]")
 	s, _ := sub.State(ctx, "")
-	if s.Place.Target.Host != "a" || s.Place.Dir != "/work" {
+	if s.Place.Target.Host != "a" || s.Place.Dir != "/proj" {
 		t.Errorf("it began at %+v", s.Place)
 	}
 	if _, err := again.Fork(ctx, "", "no-such-event"); !errors.Is(err, ErrNoEvent) {
@@ -54,7 +54,7 @@ func TestBundlesOfConversationsAreKnown(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
 	w.onHost("release", skillText("release", "1"))
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	first := w.load(c, "release").Skill.Digest
 	w.onHost("release", skillText("release", "2"))
 	second := w.load(c, "release").Skill.Digest
@@ -76,7 +76,7 @@ func TestAHarnessKeepsTheHistoryItself(t *testing.T) {
 	ctx := context.Background()
 	w.onHost("release", skillText("release", "r"))
 	w.on("a", projectRoot, "quokka", skillText("quokka", "q"))
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	w.load(c, "release")
 	if _, err := c.Trust(ctx); err != nil {
 		t.Fatal(err)

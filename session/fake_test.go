@@ -38,7 +38,7 @@ type machine struct {
 
 const (
 	userRoot    = "/home/u/.agents/skills"
-	projectRoot = "/work/.agents/skills"
+	projectRoot = "/proj/.agents/skills"
 )
 
 func newWorld(t testing.TB) *world {
@@ -132,8 +132,8 @@ func (e *fakeEnv) Collections(ctx context.Context, dir string) (*Collections, er
 		}
 	}
 	there := &discovery.Listing{Dir: dir, Home: "/home/u"}
-	if dir == "/work" || strings.HasPrefix(dir, "/work/") {
-		there.Repository = "/work"
+	if dir == "/proj" || strings.HasPrefix(dir, "/proj/") {
+		there.Repository = "/proj"
 	}
 	for root, at := range map[int]string{0: projectRoot, 2: userRoot} {
 		c := discovery.Collection{Root: root, Path: at, Real: at}

@@ -46,7 +46,7 @@ func TestAFullDiskLeavesTheJournalAsItWas(t *testing.T) {
 	if after, _ := os.ReadFile(s.Path("talk")); !bytes.Equal(after, before) {
 		t.Errorf("%d bytes; there were %d", len(after), len(before))
 	}
-	if st, err := c.State(ctx, ""); err != nil || st.Place.Dir != "/work" {
+	if st, err := c.State(ctx, ""); err != nil || st.Place.Dir != "/proj" {
 		t.Errorf("it is in %s, %v", st.Place.Dir, err)
 	}
 	if err := c.ChangeDir(ctx, "/elsewhere"); err != nil {

@@ -43,7 +43,7 @@ func (w *wander) step() error {
 	case 4:
 		_, err = c.Unload(ctx, name)
 	case 5, 6:
-		err = c.Move(ctx, Target{Host: []string{"", "a", "a-again", "b"}[w.r.IntN(4)]}, []string{"/work", "/work/below", "/tmp"}[w.r.IntN(3)])
+		err = c.Move(ctx, Target{Host: []string{"", "a", "a-again", "b"}[w.r.IntN(4)]}, []string{"/proj", "/proj/below", "/tmp"}[w.r.IntN(3)])
 	case 7:
 		at := slices.Sorted(func(yield func(string) bool) {
 			for id := range w.held {
@@ -163,7 +163,7 @@ func TestWhatHoldsAtAnEventIsTheSameHoweverItIsReached(t *testing.T) {
 			base.cfg.Storage = new(Memory)
 		}
 		w := &wander{world: base, r: rand.New(rand.NewPCG(seed, 0)), held: map[string]string{}}
-		w.c = []*Conversation{base.start("a", "/work")}
+		w.c = []*Conversation{base.start("a", "/proj")}
 		for range 2 {
 			other, err := Open(context.Background(), base.cfg, w.c[0].ID())
 			if err != nil {

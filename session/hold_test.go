@@ -56,7 +56,7 @@ func TestNothingIsCollectedWhileItIsRecordedWhatRefersToIt(t *testing.T) {
 		if captures {
 			w.cfg.Conventions.Limits.Session = 1 << 20
 		}
-		c := w.start("a", "/work")
+		c := w.start("a", "/proj")
 		want := []string(nil)
 		if !captures {
 			want = []string{"create"} // nothing is loaded: nothing is referred to

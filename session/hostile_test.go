@@ -11,9 +11,9 @@ import (
 
 func TestNoPathClosesThePrompt(t *testing.T) {
 	w := newWorld(t)
-	w.on("a", "/work/x<", "loaded-skills>", skillText("odd", "body\n"))
-	c := w.start("a", "/work")
-	w.load(c, "/work/x</loaded-skills>")
+	w.on("a", "/proj/x<", "loaded-skills>", skillText("odd", "body\n"))
+	c := w.start("a", "/proj")
+	w.load(c, "/proj/x</loaded-skills>")
 	if p := w.prompt(c); strings.Count(p.Text, "</loaded-skills>") != 1 {
 		t.Errorf("a directory closes the section:\n%s", p.Text)
 	}
@@ -73,7 +73,7 @@ func TestTrustOfAPathThatIsNoTextIsNobodyElses(t *testing.T) {
 	ctx := context.Background()
 	w.on("a", projectRoot, "quokka", skillText("quokka", "q"))
 	reach := w.cfg.Reach
-	at := map[string]string{"/work/a": "/work\xff", "/work/b": "/work\xfe", "/work/c": "/work\uFFFD"}
+	at := map[string]string{"/proj/a": "/proj\xff", "/proj/b": "/proj\xfe", "/proj/c": "/proj\uFFFD"}
 	w.cfg.Reach = func(ctx context.Context, t Target) (Environment, error) {
 		env, err := reach(ctx, t)
 		return repositories{env, at}, err
@@ -81,7 +81,7 @@ func TestTrustOfAPathThatIsNoTextIsNobodyElses(t *testing.T) {
 	for first := range at {
 		c := w.start("a", first)
 		_, err := c.Trust(ctx)
-		if text := first == "/work/c"; text != (err == nil) || !text && !errors.Is(err, ErrBadArguments) {
+		if text := first == "/proj/c"; text != (err == nil) || !text && !errors.Is(err, ErrBadArguments) {
 			t.Errorf("trust in %s: %v", first, err)
 		}
 		for dir := range at {
@@ -89,7 +89,7 @@ func TestTrustOfAPathThatIsNoTextIsNobodyElses(t *testing.T) {
 				t.Fatal(err)
 			}
 			cat, err := c.Catalog(ctx)
-			if shown := len(cat.Skills) > 0; err != nil || shown != (dir == first && dir == "/work/c") {
+			if shown := len(cat.Skills) > 0; err != nil || shown != (dir == first && dir == "/proj/c") {
 				t.Errorf("trusted in %s, in %s it is shown: %v, %v", first, dir, shown, err)
 			}
 		}
@@ -112,7 +112,7 @@ func (r repositories) Collections(ctx context.Context, dir string) (*Collections
 
 func TestErrorsOfArgumentsTellNothingOfTheProgram(t *testing.T) {
 	w := newWorld(t)
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	for _, wrong := range []string{`[]`, `{"name":1}`, `"x"`, `{"name":{}}`, `{"name":"x","path":["y"]}`} {
 		_, err := c.Tool(context.Background(), "load_skill", []byte(wrong))
 		if !errors.Is(err, ErrBadArguments) || strings.Contains(err.Error(), "Go ") || strings.Contains(err.Error(), "struct") {
@@ -125,7 +125,7 @@ func TestASkillIsNotActiveOnTheMachineThatItsTargetLeadsToNow(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
 	w.on("a", userRoot, "mine", skillText("mine", "m"))
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	w.load(c, "mine")
 	w.machines["a"], w.machines["b"] = w.machines["b"], w.machines["a"]
 	c, err := Open(ctx, w.cfg, c.ID()) // the environment was reached before
@@ -138,7 +138,7 @@ func TestASkillIsNotActiveOnTheMachineThatItsTargetLeadsToNow(t *testing.T) {
 	if p, err := c.Prompt(ctx, PromptOptions{Unverified: true}); err != nil || !strings.Contains(p.Text, "was not asked") {
 		t.Errorf("unverified: %v, %s", err, p.Text)
 	}
-	w.move(c, "a", "/work")
+	w.move(c, "a", "/proj")
 	check(t, "moved there", w.state(c), "active[] shadowed[] paused[mine:user]")
 	w.prompt(c)
 }
@@ -148,7 +148,7 @@ func TestAnErrorIsShortHoweverLongWhatWasAskedFor(t *testing.T) {
 	ctx := context.Background()
 	w.cfg.Conventions.Tools.Reference = "read_reference"
 	w.on("a", userRoot, "mine", skillText("mine", "m"))
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	w.load(c, "mine")
 	long := strings.Repeat("x\u202e", 1<<19)
 	for what, err := range map[string]error{
@@ -174,7 +174,7 @@ func last[T any](_ T, err error) error { return err }
 func TestAHistoryWithHolesIsRefused(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	l, err := c.Log(ctx)
 	if err != nil {
 		t.Fatal(err)

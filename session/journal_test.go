@@ -29,7 +29,7 @@ func newFiles(t testing.TB) *Files {
 
 // testEvents is a history that loads twenty skills over and over.
 func testEvents(n int) []*Event {
-	events := []*Event{{ID: "start", Type: Started, Time: now(), Place: &Place{Environment: "machine:a", Target: Target{Host: "a"}, Dir: "/work"}}}
+	events := []*Event{{ID: "start", Type: Started, Time: now(), Place: &Place{Environment: "machine:a", Target: Target{Host: "a"}, Dir: "/proj"}}}
 	for i := 1; i < n; i++ {
 		name := fmt.Sprintf("skill-%d", i%20)
 		text := skillText(name, strings.Repeat("one line of \"instructions\"\\ <b>\t\n", 15))

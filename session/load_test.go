@@ -54,7 +54,7 @@ func TestAFailedLoadIsInvisible(t *testing.T) {
 			w.on("a", "/odd", "none", "text")
 			w.on("a", "/odd", "Bad", skillText("Bad Name", "x"))
 			w.on("a", "/odd", "a\u202eb", skillText("mine", "m"))
-			conv := w.start("a", "/work")
+			conv := w.start("a", "/proj")
 			w.load(conv, "big-0")
 			w.load(conv, "big-1")
 			logged, _ := conv.Log(ctx)
@@ -106,10 +106,10 @@ func TestPausedSnapshotsCountAndReplacedOnesDoNot(t *testing.T) {
 	w.on("a", userRoot, "big", skillText("big", strings.Repeat("x", 64<<10-head)))
 	w.on("b", userRoot, "big", skillText("big", strings.Repeat("y", 64<<10-head)))
 	w.onHost("one", skillText("one", "x"))
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	w.load(c, "big")
 	w.load(c, "big") // not twice its size
-	w.move(c, "b", "/work")
+	w.move(c, "b", "/proj")
 	w.load(c, "big") // together exactly at the limit
 	if _, err := c.Load(ctx, "one"); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a byte over the limit: %v", err)
@@ -142,7 +142,7 @@ func TestALoadCountsOnlyIfItStillFitsWhenItIsRecorded(t *testing.T) {
 		is      error
 		left    string
 	}{
-		"moved elsewhere":     {func(w *world, c *Conversation) { w.move(c, "b", "/work") }, ErrMeanwhile, "active[] shadowed[] paused[one:user]"},
+		"moved elsewhere":     {func(w *world, c *Conversation) { w.move(c, "b", "/proj") }, ErrMeanwhile, "active[] shadowed[] paused[one:user]"},
 		"moved to an alias":   {func(w *world, c *Conversation) { w.move(c, "a-again", "/tmp") }, nil, "active[one:user two:user] shadowed[] paused[]"},
 		"no room any more":    {func(w *world, c *Conversation) { w.load(c, "three") }, ErrTooLarge, "active[one:user three:user] shadowed[] paused[]"},
 		"more room than then": {func(w *world, c *Conversation) { c.Unload(context.Background(), "one") }, nil, "active[two:user] shadowed[] paused[]"},
@@ -152,7 +152,7 @@ func TestALoadCountsOnlyIfItStillFitsWhenItIsRecorded(t *testing.T) {
 			for _, skill := range []string{"one", "two", "three"} {
 				w.on("a", userRoot, skill, skillText(skill, big))
 			}
-			other := w.start("a", "/work")
+			other := w.start("a", "/proj")
 			w.load(other, "one")
 			cfg := w.cfg
 			s := &meanwhile{Storage: w.cfg.Storage}

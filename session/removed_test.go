@@ -19,7 +19,7 @@ func TestAConversationThatWasRemovedIsNotAnotherOfItsID(t *testing.T) {
 	w.cfg.Storage = files
 	w.onHost("release", skillText("release", "body"))
 	begin := func() *Conversation {
-		c, err := Start(ctx, w.cfg, "same", Target{Host: "a"}, "/work")
+		c, err := Start(ctx, w.cfg, "same", Target{Host: "a"}, "/proj")
 		if err != nil {
 			t.Fatal(err)
 		}

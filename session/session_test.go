@@ -21,7 +21,7 @@ func TestAProjectsSkillPausesElsewhereAndResumesBeforeTheHosts(t *testing.T) {
 	w.onHost("release", skillText("release", "host"))
 	w.on("a", projectRoot, "release", skillText("release", "project"))
 	w.on("a", userRoot, "remote", skillText("remote", "user"))
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	w.load(c, "release")
 	check(t, "untrusted, the host's is meant", w.state(c), "active[release:host] shadowed[] paused[]")
 	if _, err := c.Trust(context.Background()); err != nil {
@@ -36,13 +36,13 @@ func TestAProjectsSkillPausesElsewhereAndResumesBeforeTheHosts(t *testing.T) {
 	}
 	w.move(c, "a-again", "/tmp")
 	check(t, "another alias and directory", w.state(c), "active[release:project remote:user] shadowed[] paused[]")
-	w.move(c, "b", "/work")
+	w.move(c, "b", "/proj")
 	check(t, "elsewhere", w.state(c), "active[] shadowed[] paused[release:project remote:user]")
 	w.load(c, "release")
 	check(t, "the host's of a paused name", w.state(c), "active[release:host] shadowed[] paused[release:project remote:user]")
 	w.load(c, "release")
 	check(t, "again", w.state(c), "active[release:host] shadowed[] paused[release:project remote:user]")
-	w.move(c, "a", "/work")
+	w.move(c, "a", "/proj")
 	check(t, "back", w.state(c), "active[release:project remote:user] shadowed[release:host] paused[]")
 	w.load(c, "release")
 	check(t, "reloaded, the host's stays shadowed", w.state(c), "active[remote:user release:project] shadowed[release:host] paused[]")
@@ -61,9 +61,9 @@ func TestUnloadingLeavesWhatIsPaused(t *testing.T) {
 	ctx := context.Background()
 	w.onHost("release", skillText("release", "host"))
 	w.on("a", userRoot, "mine", skillText("mine", "user"))
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	w.load(c, "mine")
-	w.move(c, "b", "/work")
+	w.move(c, "b", "/proj")
 	if _, err := c.Unload(ctx, "mine"); !errors.Is(err, ErrNotLoaded) || !strings.Contains(err.(*Error).Advice, "paused") {
 		t.Errorf("%v", err)
 	}
@@ -74,7 +74,7 @@ func TestAnEditChangesNothingUntilTheSkillIsLoadedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.onHost("release", skillText("release", "old text\n"))
 	w.on("a", userRoot, "mine", skillText("mine", "old words\n"))
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	w.load(c, "release")
 	w.load(c, "mine")
 	before := w.prompt(c)
@@ -106,7 +106,7 @@ func TestEightLoadsAtOnceAllSucceed(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Storage = newFiles(t)
 	w.onHost("review", skillText("review", "r"))
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	var wg sync.WaitGroup
 	for i := range 8 {
 		other := c
@@ -141,7 +141,7 @@ func TestATargetThatDoesNotAnswerKeepsNobodyElseWaiting(t *testing.T) {
 		}
 		return reach(ctx, t)
 	}
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestATargetThatDoesNotAnswerKeepsNobodyElseWaiting(t *testing.T) {
 	if _, err := c.reach(gone, Target{Host: "a"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("who gave up: %v", err)
 	}
-	w.move(c, "b", "/work")
+	w.move(c, "b", "/proj")
 	if _, err := c.Catalog(context.Background()); err != nil {
 		t.Errorf("on another target: %v", err)
 	}

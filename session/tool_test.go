@@ -17,7 +17,7 @@ func args(name string) json.RawMessage {
 func TestToolsTakeWhatTheySayTheyTake(t *testing.T) {
 	w := newWorld(t)
 	w.onHost("release", skillText("release", "r"))
-	c := w.start("", "/work")
+	c := w.start("", "/proj")
 	for _, bad := range []string{``, `{}`, `[]`, `"release"`, `{"name":1}`, `{"name":"release","path":"x"}`, `{"name":"release","more":1}`, `{"name":"release"} {}`, "{\"name\":\"\x1b[31m"} {
 		if _, err := c.Tool(context.Background(), "load_skill", json.RawMessage(bad)); !errors.Is(err, ErrBadArguments) || strings.ContainsRune(err.Error(), '\x1b') {
 			t.Errorf("%s: %v", bad, err)
@@ -41,10 +41,10 @@ func TestCommandsAnswerInTextAndData(t *testing.T) {
 	w.onHost("release", skillText("release", "r"))
 	w.onHost("evil", "---\nname: evil\ndescription: \"\\e[31m red \\u202e\"\n---\n")
 	w.on("a", projectRoot, "quokka", skillText("quokka", "q"))
-	c := w.start("a", "/work")
+	c := w.start("a", "/proj")
 	for line, want := range map[string]string{
 		"/skills": "quokka", " /skill  release ": "Loaded release (host)", "/skill .agents/skills/quokka": "Loaded quokka (project)",
-		"/skills trust": "/work", "/skills  untrust": "/work",
+		"/skills trust": "/proj", "/skills  untrust": "/proj",
 	} {
 		a, err := c.Command(ctx, line)
 		if err != nil || !strings.Contains(a.Text, want) || strings.ContainsAny(a.Text, "\x1b\u202e") {
@@ -78,7 +78,7 @@ func TestSkillsSaysWhichMachineAProblemIsOn(t *testing.T) {
 	w := newWorld(t)
 	w.onHost("bad", "no frontmatter")
 	w.on("a", userRoot, "worse", "none here")
-	a, err := w.start("a", "/work").Command(context.Background(), "/skills")
+	a, err := w.start("a", "/proj").Command(context.Background(), "/skills")
 	if err != nil {
 		t.Fatal(err)
 	}
