@@ -24,9 +24,14 @@ func (c *sshConn) Exec(ctx context.Context, cmd Cmd) error {
 		return err
 	}
 	defer end()
+	done, err := c.takeTurn(ctx, "exec")
+	if err != nil {
+		return err
+	}
 	line := ssh.Marshal(struct{ Line string }{cmd.Line})
 	o, release, err := c.channel(ctx, "exec", "exec", line, ErrNoExec)
 	if err != nil {
+		done()
 		return err
 	}
 	e := &execution{c: c, ch: o.ch, finished: make(chan struct{})}
@@ -37,6 +42,7 @@ func (c *sshConn) Exec(ctx context.Context, cmd Cmd) error {
 			defer c.wg.Done()
 			c.hangUp(o.ch, e.finished)
 			release()
+			done()
 		}()
 	}()
 	return e.run(ctx, cmd, o.reqs)
