@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/punnet/punnet/internal/testenv"
 	"github.com/punnet/punnet/transport"
 	"github.com/punnet/punnet/transport/transporttest"
 )
@@ -129,7 +130,7 @@ func TestAConnectionThatEndsIsNoFinding(t *testing.T) {
 
 func TestAProbeOfTheExecWayChangesNothing(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: there is no /bin/sh there")
+		testenv.Missing(t, "/bin/sh")
 	}
 	conn, home := newShellConn(t)
 	c := openCache(t, conn, Options{})

@@ -49,7 +49,7 @@ func (s *sftpTarget) reset(t *testing.T) {
 // onSFTPTargets runs a test on this machine's files, on the in-process server, and on OpenSSH's.
 func onSFTPTargets(t *testing.T, test func(t *testing.T, s *sftpTarget)) {
 	if runtime.GOOS == "windows" {
-		t.Skip("these tests change modes and make links behind the cache's back, which Windows has no way to")
+		testenv.Missing(t, "modes and links as Unix has them")
 	}
 	t.Run("local", func(t *testing.T) { test(t, localTarget(t)) })
 	t.Run("in-process", func(t *testing.T) { test(t, inProcessTarget(t, transporttest.Faults{})) })

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/punnet/punnet/bundle"
+	"github.com/punnet/punnet/internal/testenv"
 	"github.com/punnet/punnet/transport"
 )
 
@@ -224,7 +225,7 @@ func TestSFTPStaleStagingIsReapedAndFreshIsNot(t *testing.T) {
 
 func TestSFTPModesDoNotDependOnTheTargetsUmaskOrSetgid(t *testing.T) {
 	if !hasUmask {
-		t.Skip("no umask on this system")
+		testenv.Missing(t, "a umask")
 	}
 	for _, umask := range []int{0, 0o22, 0o77, 0o777} {
 		func() {

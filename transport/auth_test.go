@@ -18,6 +18,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/punnet/punnet/internal/testenv"
 	"github.com/punnet/punnet/transport/transporttest"
 )
 
@@ -326,7 +327,7 @@ func TestWithoutAnSSHProgramTheDefaultsWork(t *testing.T) {
 // TestTheHintAboutAnAgentNamesTheOneThatIsUsed is for agents that ssh-add would not speak to by itself.
 func TestTheHintAboutAnAgentNamesTheOneThatIsUsed(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: the commands are ones of sh")
+		testenv.Missing(t, "/bin/sh")
 	}
 	dir := tempDir(t)
 	keyFile(t, dir+"/locked", "secret")

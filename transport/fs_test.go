@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/punnet/punnet/internal/sftp"
+	"github.com/punnet/punnet/internal/testenv"
 	"github.com/punnet/punnet/transport/transporttest"
 )
 
@@ -313,7 +314,7 @@ func TestModesAndTimesChange(t *testing.T) {
 
 func TestDirectoriesHaveExactlyTheModeAskedFor(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: Windows has no mode bits")
+		testenv.Missing(t, "mode bits")
 	}
 	umask(t, 0o077)
 	eachFS(t, func(t *testing.T, fsys FS, root string) {
@@ -360,7 +361,7 @@ func symlink(t *testing.T, to, name string) {
 	t.Helper()
 	if err := os.Symlink(to, filepath.FromSlash(name)); err != nil {
 		if runtime.GOOS == "windows" || errors.Is(err, syscall.EPERM) {
-			t.Skipf("SKIPPED: links cannot be made here: %v", err)
+			testenv.Missing(t, "the right to make links: "+err.Error())
 		}
 		t.Fatal(err)
 	}

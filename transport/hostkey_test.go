@@ -21,6 +21,7 @@ import (
 	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/punnet/punnet/internal/sshconfig"
+	"github.com/punnet/punnet/internal/testenv"
 	"github.com/punnet/punnet/transport/transporttest"
 )
 
@@ -321,7 +322,7 @@ func TestManyProcessesRecordAKeyOnce(t *testing.T) {
 
 func TestRecordingWaitsForWhoeverElseRecords(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: the standard library has no file lock there; a line is appended in one write")
+		testenv.Missing(t, "a lock of open files; a line is appended in one write there")
 	}
 	file := filepath.Join(tempDir(t), "known")
 	other, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)

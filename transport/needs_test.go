@@ -18,6 +18,7 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/punnet/punnet/internal/sshconfig"
+	"github.com/punnet/punnet/internal/testenv"
 )
 
 // skPublic is the public half of a key on a security key, which nothing here can sign with.
@@ -63,7 +64,7 @@ func TestTheWayFollowsFromWhatTheConfigurationNeeds(t *testing.T) {
 	keygen2 := func(name string, args ...string) {
 		bin, err := exec.Command("/bin/sh", "-c", "PATH=/usr/bin:/bin:/usr/local/bin; command -v ssh-keygen").Output()
 		if err != nil {
-			t.Skip("SKIPPED: no ssh-keygen")
+			testenv.Missing(t, "ssh-keygen")
 		}
 		args = append([]string{"-q", "-t", "ed25519", "-f", dir + "/" + name}, args...)
 		if out, err := exec.Command(strings.TrimSpace(string(bin)), args...).CombinedOutput(); err != nil {

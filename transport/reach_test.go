@@ -77,7 +77,7 @@ func TestAProxyCommandCarriesTheConnection(t *testing.T) {
 // written to it.
 func TestWhatAProxyCommandSaidIsToldByWhoeverMeetsItsEnd(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: the command is one of sh")
+		testenv.Missing(t, "/bin/sh")
 	}
 	noLeaks(t)
 	p, err := proxyShell("echo no route today >&2; exec <&-; exit 1")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/punnet/punnet/internal/testenv"
 	"github.com/punnet/punnet/transport/transporttest"
 )
 
@@ -74,7 +75,7 @@ func TestAServerThatIsNoneOfSSHIsTold(t *testing.T) {
 // on the way refuses the login: each other run would be another failed login.
 func TestAProxyCommandThatFailsIsToldAndNotRunAgain(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("SKIPPED: the command is one of sh")
+		testenv.Missing(t, "/bin/sh")
 	}
 	noLeaks(t)
 	o := needSSH(t, startServer(t, transporttest.Options{}))

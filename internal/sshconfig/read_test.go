@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/punnet/punnet/internal/testenv"
 )
 
 // hostile is a reader whose files are those of a map.
@@ -70,7 +72,7 @@ func TestCanonicalNamesAreLookedFor(t *testing.T) {
 
 func TestTheUsersAndTheSystemsFilesAreReadFromWhereTheyAre(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("paths of the other kind")
+		testenv.Missing(t, "paths as Unix has them")
 	}
 	r := hostile(t, Query{Host: "dev"}, map[string]string{
 		"/home/me/.ssh/config": "Include conf.d/*\nInclude ~/x\nHost dev\n  Port 2\n", "/home/me/.ssh/conf.d/a": "User a\n", "/home/me/x": "Compression yes\n",
