@@ -41,6 +41,25 @@ type Pinned struct {
 // crash, the store holds the bundle as it did before.
 func (s *Store) Pin(ctx context.Context, src *Source, rules Rules, accept func(*Tree) error) (Pinned, *Report, error) {
 	var pinned Pinned
+	judge := func(t *Tree, _ *Report) error {
+		if accept == nil {
+			return nil
+		}
+		return accept(t)
+	}
+	report, err := scanAccepted(ctx, src, rules, judge, func(t *Tree) (err error) {
+		pinned, err = s.put(ctx, t)
+		return err
+	})
+	if err != nil {
+		return Pinned{}, report, err
+	}
+	return pinned, report, nil
+}
+
+// scanAccepted scans a skill directory, has accept judge the scan, if it is not nil, and hands it to use.
+// Where the directory changes meanwhile it starts over, a few times, and then is a *RejectedError.
+func scanAccepted(ctx context.Context, src *Source, rules Rules, accept func(*Tree, *Report) error, use func(*Tree) error) (*Report, error) {
 	var report *Report
 	err := retryChanging(ctx, func() error {
 		tree, r, err := src.Scan(ctx, rules)
@@ -49,22 +68,18 @@ func (s *Store) Pin(ctx context.Context, src *Source, rules Rules, accept func(*
 			return err
 		}
 		if accept != nil {
-			if err := accept(tree); err != nil {
+			if err := accept(tree, r); err != nil {
 				return err
 			}
 		}
-		pinned, err = s.put(ctx, tree)
-		return err
+		return use(tree)
 	})
 	if errors.Is(err, errChanged) {
 		f := changing(".")
 		report.Findings = append(report.Findings, f)
 		err = &RejectedError{Name: src.Name, Findings: []Finding{f}}
 	}
-	if err != nil {
-		return Pinned{}, report, err
-	}
-	return pinned, report, nil
+	return report, err
 }
 
 // Import puts a packed bundle into the store, from a stream that may come from anywhere: before it

@@ -40,26 +40,10 @@ type Placed struct {
 // placing. The other errors, and the report, are those of Store.Pin.
 func Place(ctx context.Context, dir string, src *Source, rules Rules, accept func(*Tree, *Report) error) (Placed, *Report, error) {
 	var placed Placed
-	var report *Report
-	err := retryChanging(ctx, func() error {
-		tree, r, err := src.Scan(ctx, rules)
-		report = r
-		if err != nil {
-			return err
-		}
-		if accept != nil {
-			if err := accept(tree, r); err != nil {
-				return err
-			}
-		}
-		placed, err = place(ctx, dir, tree, rules)
+	report, err := scanAccepted(ctx, src, rules, accept, func(t *Tree) (err error) {
+		placed, err = place(ctx, dir, t, rules)
 		return err
 	})
-	if errors.Is(err, errChanged) {
-		f := changing(".")
-		report.Findings = append(report.Findings, f)
-		err = &RejectedError{Name: src.Name, Findings: []Finding{f}}
-	}
 	return placed, report, err
 }
 

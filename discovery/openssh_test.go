@@ -181,19 +181,9 @@ func BenchmarkListOverOpenSSH(b *testing.B) {
 			list := func(delay time.Duration) time.Duration {
 				conn := overOpenSSH(b, home, delay)
 				defer conn.Close()
-				start := time.Now()
-				fs, err := conn.Files(b.Context())
-				must(b, err)
-				if got := len(read(b, fs, user(256)).Collections[0].Entries); got != n {
-					b.Fatalf("%d entries", got)
-				}
-				return time.Since(start)
+				return timeToList(b, conn, n)
 			}
-			var waited time.Duration
-			for b.Loop() {
-				waited += list(rtt/2) - list(0)
-			}
-			b.ReportMetric(waited.Seconds()/float64(b.N)/rtt.Seconds(), "roundtrips/op")
+			reportRoundTrips(b, rtt, list)
 		})
 	}
 }

@@ -55,20 +55,7 @@ func (f *fakeAgent) taken() []agent.AddedKey {
 func serveAgent(t testing.TB, f *fakeAgent) string {
 	t.Helper()
 	f.ExtendedAgent, _ = agent.NewKeyring().(agent.ExtendedAgent)
-	sock, l := listen(t)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				_ = agent.ServeAgent(f, c)
-			}()
-		}
-	}()
-	return sock
+	return serveKeys(t, f)
 }
 
 // hungAgent accepts connections and never answers.

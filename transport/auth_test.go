@@ -53,6 +53,12 @@ func startAgent(t testing.TB, keys ...ed25519.PrivateKey) string {
 			t.Fatal(err)
 		}
 	}
+	return serveKeys(t, ring)
+}
+
+// serveKeys serves an agent on a socket.
+func serveKeys(t testing.TB, a agent.Agent) string {
+	t.Helper()
 	sock, l := listen(t)
 	go func() {
 		for {
@@ -62,7 +68,7 @@ func startAgent(t testing.TB, keys ...ed25519.PrivateKey) string {
 			}
 			go func() {
 				defer c.Close()
-				_ = agent.ServeAgent(ring, c)
+				_ = agent.ServeAgent(a, c)
 			}()
 		}
 	}()
