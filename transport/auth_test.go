@@ -60,18 +60,9 @@ func startAgent(t testing.TB, keys ...ed25519.PrivateKey) string {
 func serveKeys(t testing.TB, a agent.Agent) string {
 	t.Helper()
 	sock, l := listen(t)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				_ = agent.ServeAgent(a, c)
-			}()
-		}
-	}()
+	go serve(l, func(c net.Conn) {
+		_ = agent.ServeAgent(a, c)
+	})
 	return sock
 }
 

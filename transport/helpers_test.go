@@ -273,3 +273,17 @@ func ours() []string {
 	}
 	return list
 }
+
+// serve has f deal with each connection to l, until l is closed, and closes it then.
+func serve(l net.Listener, f func(c net.Conn)) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			f(c)
+		}()
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -152,29 +151,8 @@ func (h hardwareAgent) List() ([]*agent.Key, error) {
 
 func startHardwareAgent(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ag")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("unix", dir+"/s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close(); os.RemoveAll(dir) })
 	_, blob := skPublic(t)
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				_ = agent.ServeAgent(hardwareAgent{agent.NewKeyring(), blob}, c)
-			}()
-		}
-	}()
-	return dir + "/s"
+	return serveKeys(t, hardwareAgent{agent.NewKeyring(), blob})
 }
 
 func TestAutoGoesToTheSystemsSSHAtOnceAndSaysWhy(t *testing.T) {

@@ -22,22 +22,13 @@ func startStranger(t testing.TB, says string, closes bool) (port int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				_, _ = c.Read(make([]byte, 1))
-				_, _ = io.WriteString(c, says)
-				if !closes {
-					_, _ = io.Copy(io.Discard, c)
-				}
-			}()
+	go serve(l, func(c net.Conn) {
+		_, _ = c.Read(make([]byte, 1))
+		_, _ = io.WriteString(c, says)
+		if !closes {
+			_, _ = io.Copy(io.Discard, c)
 		}
-	}()
+	})
 	return l.Addr().(*net.TCPAddr).Port
 }
 
