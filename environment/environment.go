@@ -15,11 +15,9 @@ import (
 
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/discovery"
-	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/profile"
 	"github.com/punnet/punnet/remote"
 	"github.com/punnet/punnet/session"
-	"github.com/punnet/punnet/skill"
 	"github.com/punnet/punnet/transport"
 )
 
@@ -122,8 +120,8 @@ func unavailable(ctx context.Context, t session.Target, err error) error {
 func (e *Environment) Collections(ctx context.Context, dir string) (*session.Collections, error) {
 	out := &session.Collections{}
 	if e.target.Local() {
-		q, qerr := e.o.Profile.LocalQuery(e.o.Getenv, filepath.ToSlash(dir))
-		l, err := readHere(ctx, q)
+		q, qerr := e.o.Profile.LocalQuery(e.o.Getenv, dir)
+		l, err := ReadHere(ctx, q)
 		out.Listings, out.Diagnostics = []*discovery.Listing{l}, e.enabledProblem(qerr)
 		return out, err
 	}
@@ -132,7 +130,7 @@ func (e *Environment) Collections(ctx context.Context, dir string) (*session.Col
 	var here, there *discovery.Listing
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		here, err = readHere(gctx, q)
+		here, err = ReadHere(gctx, q)
 		return err
 	})
 	g.Go(func() (err error) {
@@ -149,11 +147,13 @@ func (e *Environment) Collections(ctx context.Context, dir string) (*session.Col
 	return out, err
 }
 
-func readHere(ctx context.Context, q discovery.Query) (*discovery.Listing, error) {
+// ReadHere asks this machine for its collections.
+func ReadHere(ctx context.Context, q discovery.Query) (*discovery.Listing, error) {
 	files, err := transport.Local().Files(ctx)
 	if err != nil {
 		return nil, err
 	}
+	q.Dir = filepath.ToSlash(q.Dir)
 	return discovery.Read(ctx, files, q)
 }
 
@@ -162,19 +162,11 @@ func (e *Environment) enabledProblem(err error) []discovery.Diagnostic {
 	if err == nil {
 		return nil
 	}
-	file, _ := e.o.Profile.EnabledFile(e.o.Getenv)
 	machine := ""
 	if !e.target.Local() {
 		machine = discovery.OnHost
 	}
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pe.Err
-	}
-	return []discovery.Diagnostic{{
-		Severity: skill.Error, Code: string(discovery.Unreadable), Machine: machine, Path: file,
-		Message: "the file of enabled roots cannot be used: " + display.Quote(err.Error()),
-		Hint:    "mend it, or move it away and enable the roots again",
-	}}
+	return []discovery.Diagnostic{e.o.Profile.EnabledProblem(e.o.Getenv, machine, err)}
 }
 
 // Skill implements session.Environment.

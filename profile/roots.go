@@ -11,6 +11,7 @@ import (
 
 	"github.com/punnet/punnet/discovery"
 	"github.com/punnet/punnet/internal/display"
+	"github.com/punnet/punnet/skill"
 )
 
 // Root is a place where skills are found, or several that count as one.
@@ -209,6 +210,23 @@ func (p *Profile) EnabledFile(getenv func(string) string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s: %w: none is enabled by a file", display.Quote(p.Name), ErrNoRoot)
+}
+
+// MendEnabled is the hint that mends a file of enabled roots.
+const MendEnabled = "mend it, or move it away and enable the roots again"
+
+// EnabledProblem is the diagnostic of an error of HostQuery or LocalQuery, which says that the file of
+// enabled roots cannot be used. machine is the diagnostic's.
+func (p *Profile) EnabledProblem(getenv func(string) string, machine string, err error) discovery.Diagnostic {
+	file, _ := p.EnabledFile(getenv)
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pe.Err // the path stands beside it
+	}
+	return discovery.Diagnostic{
+		Severity: skill.Error, Code: string(discovery.Unreadable), Machine: machine, Path: file,
+		Message: "the file of enabled roots cannot be used: " + display.Quote(err.Error()),
+		Hint:    MendEnabled,
+	}
 }
 
 // ImportRoot returns the directory that skills are imported into; ErrNoRoot where the profile has none.

@@ -12,8 +12,6 @@ import (
 	"github.com/punnet/punnet/internal/display"
 )
 
-func quoteName(s string) string { return display.Quote(s) }
-
 // printable reports whether s is text that can be recorded and shown as it is.
 func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return display.Hidden(r) || unicode.IsControl(r) })

@@ -63,13 +63,13 @@ func (c *Conversation) Command(ctx context.Context, line string) (Answer, error)
 		if err != nil {
 			return Answer{}, err
 		}
-		return Answer{"Trusted: the skills of " + quoteName(t.Repository) + " are in the catalog of this conversation.", TrustAnswer{t, true}}, nil
+		return Answer{"Trusted: the skills of " + display.Quote(t.Repository) + " are in the catalog of this conversation.", TrustAnswer{t, true}}, nil
 	case word == "/skills" && rest == "untrust":
 		t, err := c.Untrust(ctx)
 		if err != nil {
 			return Answer{}, err
 		}
-		return Answer{"Not trusted: the skills of " + quoteName(t.Repository) + " are left out of the catalog. What is loaded stays loaded.", TrustAnswer{t, false}}, nil
+		return Answer{"Not trusted: the skills of " + display.Quote(t.Repository) + " are left out of the catalog. What is loaded stays loaded.", TrustAnswer{t, false}}, nil
 	case word == "/skill" && rest != "":
 		e, err := c.Load(ctx, rest)
 		if err != nil {
@@ -83,7 +83,7 @@ func (c *Conversation) Command(ctx context.Context, line string) (Answer, error)
 }
 
 // asked returns what somebody asked for, fit to stand in an error however long it is.
-func asked(s string) string { return quoteName(shortened(s)) }
+func asked(s string) string { return display.Quote(shortened(s)) }
 
 func shortened(s string) string {
 	if short, cut := firstRunes(s, 80); cut {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/discovery"
+	"github.com/punnet/punnet/internal/display"
 )
 
 // Type is what an event says.
@@ -160,7 +161,7 @@ func digestOf(text string) string {
 // intact returns an ErrDamaged where the instructions are not those that were recorded.
 func (e *Event) intact() error {
 	if digestOf(e.Skill.Instructions) != e.Skill.SHA256 {
-		return &Error{Code: ErrDamaged, About: e.ID, What: "the recorded instructions of " + quoteName(e.Skill.Name) + " are not what their digest says"}
+		return &Error{Code: ErrDamaged, About: e.ID, What: "the recorded instructions of " + display.Quote(e.Skill.Name) + " are not what their digest says"}
 	}
 	return nil
 }

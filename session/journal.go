@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/punnet/punnet/internal/atomicfile"
+	"github.com/punnet/punnet/internal/display"
 )
 
 // What a journal is.
@@ -36,7 +37,7 @@ type Files struct {
 // NewFiles returns the storage in a directory, an absolute path, which need not exist.
 func NewFiles(dir string) (*Files, error) {
 	if !filepath.IsAbs(dir) {
-		return nil, fmt.Errorf("conversations in %s: the path is not absolute", quoteName(dir))
+		return nil, fmt.Errorf("conversations in %s: the path is not absolute", display.Quote(dir))
 	}
 	return &Files{filepath.Clean(dir)}, nil
 }
@@ -146,7 +147,7 @@ func (s *Files) header(f io.ReaderAt, id string) (Header, []byte, error) {
 		return Header{}, nil, &Error{Code: ErrNewer, About: s.Path(id), What: "the conversation was written by a later version of Punnet"}
 	}
 	if err == nil && h.ID != id {
-		err = fmt.Errorf("it is the journal of %s", quoteName(h.ID))
+		err = fmt.Errorf("it is the journal of %s", display.Quote(h.ID))
 	}
 	if err != nil {
 		return Header{}, nil, s.damaged(id, 1, err)

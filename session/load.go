@@ -12,6 +12,7 @@ import (
 
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/discovery"
+	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/skill"
 )
 
@@ -138,7 +139,7 @@ func (c *Conversation) load(ctx context.Context, v *view, s discovery.Skill, ans
 		return nil, err
 	}
 	if s.Name != "" && snap.Name != s.Name {
-		return nil, &Error{Code: ErrBadSkill, About: snap.Source, What: "it was changed meanwhile and is now named " + quoteName(snap.Name), Advice: "load it under that name"}
+		return nil, &Error{Code: ErrBadSkill, About: snap.Source, What: "it was changed meanwhile and is now named " + display.Quote(snap.Name), Advice: "load it under that name"}
 	}
 	if !printable(snap.Source) || !printable(snap.Directory) {
 		return nil, &Error{Code: ErrBadSkill, About: snap.Source, What: "the skill's path is not text that can be shown"}

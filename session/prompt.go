@@ -214,7 +214,7 @@ func render(s State, dirs []string, unverified bool) string {
 // promptPath returns a path as it must be used, on one line. Paths with hidden characters were refused
 // when the skill was loaded; what else a prompt escapes would make it another path. What closes a section
 // does not stand in it, even so: a directory whose name ends in "<" can hold one named "skills>".
-func promptPath(p string) string { return strings.ReplaceAll(quoteName(p), "</", `\u{3c}/`) }
+func promptPath(p string) string { return strings.ReplaceAll(display.Quote(p), "</", `\u{3c}/`) }
 
 // maxPromptFiles bounds how many bytes of names are listed of a skill.
 const maxPromptFiles = 4 << 10

@@ -158,9 +158,9 @@ func (c *Conversation) unload(ctx context.Context, name string) (Answer, error) 
 	}
 	var words []string
 	for _, e := range ended {
-		words = append(words, quoteName(e.Skill.Scope))
+		words = append(words, display.Quote(e.Skill.Scope))
 	}
-	return Answer{fmt.Sprintf("Unloaded %s (%s).", quoteName(name), strings.Join(words, ", ")), UnloadedAnswer{name, promptSkills(ended)}}, nil
+	return Answer{fmt.Sprintf("Unloaded %s (%s).", display.Quote(name), strings.Join(words, ", ")), UnloadedAnswer{name, promptSkills(ended)}}, nil
 }
 
 // reference reads a text of an active skill's bundle.
@@ -177,7 +177,7 @@ func (c *Conversation) reference(ctx context.Context, name, p string) (Answer, e
 		}
 		return Answer{}, err
 	}
-	none := &Error{Code: ErrNoReference, About: shortened(p), What: "the skill " + quoteName(name) + " has no such text", Advice: "paths are relative to the skill's directory, and stay inside"}
+	none := &Error{Code: ErrNoReference, About: shortened(p), What: "the skill " + display.Quote(name) + " has no such text", Advice: "paths are relative to the skill's directory, and stay inside"}
 	p = strings.TrimPrefix(p, "./")
 	if e.Skill.Digest.IsZero() {
 		none.Advice = "its files are in " + promptPath(e.Skill.Directory)

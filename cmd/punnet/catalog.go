@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/punnet/punnet/discovery"
+	"github.com/punnet/punnet/environment"
 	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/skill"
 	"github.com/punnet/punnet/transport"
@@ -40,7 +41,7 @@ func (a *app) catalog(ctx context.Context, ask catalogAsk) (*discovery.Catalog, 
 	var here, there *discovery.Listing
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		here, err = a.readHere(gctx, q)
+		here, err = environment.ReadHere(gctx, q)
 		return err
 	})
 	g.Go(func() (err error) {
@@ -58,28 +59,13 @@ func (a *app) catalog(ctx context.Context, ask catalogAsk) (*discovery.Catalog, 
 func (a *app) build(policy discovery.Policy, qerr error, listings ...*discovery.Listing) *discovery.Catalog {
 	c := discovery.Build(policy, listings...)
 	if qerr != nil {
-		file, _ := a.profile.EnabledFile(a.env)
 		machine := ""
 		if len(listings) > 1 {
 			machine = discovery.OnHost
 		}
-		c.Diagnostics = append([]diagnostic{{
-			Severity: skill.Error, Code: string(discovery.Unreadable), Machine: machine, Path: file,
-			Message: "the file of enabled roots cannot be used: " + display.Quote(named(qerr).Error()),
-			Hint:    mendEnabled,
-		}}, c.Diagnostics...)
+		c.Diagnostics = append([]diagnostic{a.profile.EnabledProblem(a.env, machine, qerr)}, c.Diagnostics...)
 	}
 	return c
-}
-
-// readHere asks this machine.
-func (a *app) readHere(ctx context.Context, q discovery.Query) (*discovery.Listing, error) {
-	files, err := transport.Local().Files(ctx)
-	if err != nil {
-		return nil, err
-	}
-	q.Dir = filepath.ToSlash(q.Dir)
-	return discovery.Read(ctx, files, q)
 }
 
 // readBoth asks this machine for all there is to a conversation on it, in a directory, "" for the working
@@ -96,7 +82,7 @@ func (a *app) readBoth(ctx context.Context, dir string) (here *discovery.Listing
 		dir = ""
 	}
 	q, qerr := a.profile.LocalQuery(a.env, dir)
-	here, err = a.readHere(ctx, q)
+	here, err = environment.ReadHere(ctx, q)
 	if err == nil && gone != nil {
 		here.Dir, here.Problem = ".", discovery.NoDirectory
 	}
@@ -192,7 +178,7 @@ func why(c *discovery.Catalog, name string) (diagnostic, bool) {
 // name. What keeps a skill out is told.
 func (a *app) everything(ctx context.Context) ([]string, error) {
 	q, qerr := a.profile.HostQuery(a.env)
-	listing, err := a.readHere(ctx, q)
+	listing, err := environment.ReadHere(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -94,13 +94,10 @@ func (a *app) disable(ctx context.Context, arg string) error {
 	return nil
 }
 
-// mendEnabled says what mends a file of enabled roots.
-const mendEnabled = "mend it, or move it away and enable the roots again"
-
 // notChanged is the error of a file of enabled roots that stays as it is.
 func notChanged(err error) error {
 	if errors.Is(err, profile.ErrNotRoots) {
-		return &cliError{err: err, hint: mendEnabled}
+		return &cliError{err: err, hint: profile.MendEnabled}
 	}
 	return named(err)
 }

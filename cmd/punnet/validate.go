@@ -15,6 +15,7 @@ import (
 
 	"github.com/punnet/punnet/bundle"
 	"github.com/punnet/punnet/discovery"
+	"github.com/punnet/punnet/environment"
 	"github.com/punnet/punnet/internal/display"
 	"github.com/punnet/punnet/internal/fault"
 	"github.com/punnet/punnet/skill"
@@ -162,7 +163,7 @@ func (v *validation) checkPath(ctx context.Context, arg string) error {
 	q := discovery.Query{Roots: []discovery.Root{{Path: filepath.ToSlash(at), Entries: discovery.MaxListed}}}
 	policy := v.profile.Policy(true)
 	policy.Roots, policy.Skills = []discovery.RootPolicy{{Entries: discovery.MaxListed}}, 0
-	listing, err := v.readHere(ctx, q)
+	listing, err := environment.ReadHere(ctx, q)
 	if err != nil {
 		return err
 	}
