@@ -108,8 +108,12 @@ a live ControlPath, else connects by itself, or by your own ssh program where th
 needs it: keys on hardware, GSSAPI and the like. native and system settle it.
 
 Environment: PUNNET_PROFILE names the profile, as --profile does; NO_COLOR turns color off;
-XDG_CONFIG_HOME, XDG_DATA_HOME and XDG_STATE_HOME move the configuration, the collections, the
-store and the conversations.
+XDG_CONFIG_HOME moves the configuration and berry's own collection, XDG_DATA_HOME its store, and
+XDG_STATE_HOME the conversations and what is remembered of targets; HEADLESSCODE_DATA_DIR moves
+what headlesscode keeps.
+Configuration: punnet/config.yaml in XDG_CONFIG_HOME, or in ~/.config, can name the profile by the
+lines "version: 1" and "profile: NAME" (or an absolute path). A flag goes before the environment,
+and that before the file.
 Passphrases, passwords and codes are asked for on the terminal, or by the program that
 SSH_ASKPASS names, as ssh(1) says.`
 
