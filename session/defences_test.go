@@ -446,3 +446,33 @@ func TestNoNameIsLookedForNearWhatIsNoName(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestNoDirectoryOfAnotherEnvironmentIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.onHost("release", skillText("release", "host"))
+	w.on("b", userRoot, "release", skillText("release", "user"))
+	c := w.start("b", "/tmp")
+	w.load(c, userRoot+"/release")
+	w.move(c, "a", "/tmp")
+	there := w.load(c, "release").Skill.Directory
+	w.move(c, "b", "/tmp")
+	if p := w.prompt(c); len(p.Shadowed) != 1 || p.Shadowed[0].Directory != "" {
+		t.Errorf("%+v", p.Shadowed)
+	}
+	w.machines["a"].id = "machine:new"
+	w.move(c, "a", "/tmp")
+	p, err := c.Prompt(context.Background(), PromptOptions{Unverified: true})
+	if err != nil || len(p.Active) != 1 || p.Active[0].Directory != "" || strings.Contains(p.Text, there) {
+		t.Errorf("%v, %+v", err, p)
+	}
+}
+
+func TestAJournalIsAFile(t *testing.T) {
+	s := journal(t, 1)
+	if err := os.Mkdir(s.Path("dir"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Header(context.Background(), "dir"); !errors.Is(err, ErrDamaged) {
+		t.Errorf("%v", err)
+	}
+}
