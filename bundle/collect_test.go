@@ -135,3 +135,19 @@ func TestPinningAgainIsPinningNow(t *testing.T) {
 		t.Errorf("listed as %v, %v", infos, err)
 	}
 }
+
+func TestACollectThatIsGivenUpTakesNothingMore(t *testing.T) {
+	s := newStore(t)
+	p := pin(t, s, newSkill(t, "a = x"))
+	ctx, cancel := context.WithCancel(context.Background())
+	got, err := s.Collect(ctx, func(_ context.Context, all []Info) ([]Info, error) {
+		cancel()
+		return all, nil
+	})
+	if !errors.Is(err, context.Canceled) || len(got) != 0 {
+		t.Errorf("collected %v, %v", got, err)
+	}
+	if err := s.Verify(context.Background(), p.Digest); err != nil {
+		t.Error(err)
+	}
+}

@@ -8,6 +8,9 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/gofrs/flock"
 
 	"github.com/punnet/punnet/internal/atomicfile"
 )
@@ -167,5 +170,22 @@ func TestOfSeveralWhoPlaceOneSkillOneIsNew(t *testing.T) {
 	wg.Wait()
 	if news != 1 {
 		t.Errorf("%d of %d are new", news, n)
+	}
+}
+
+func TestWhoPlacesWaitsForWhoHasTheCollection(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "skills")
+	lock := flock.New(dir + ".lock")
+	if err := lock.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if _, _, err := Place(ctx, dir, newSkill(t, "a = a"), Rules{}, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("there is %v, %v", left, err)
 	}
 }

@@ -263,3 +263,9 @@ func TestAListOfRootsThatIsALinkStaysOne(t *testing.T) {
 		t.Errorf("%v, %v", e, err)
 	}
 }
+
+func TestAListOfRootsIsAFile(t *testing.T) {
+	if _, err := LoadEnabled(t.TempDir()); !errors.Is(err, ErrNotRoots) {
+		t.Errorf("%v", err)
+	}
+}

@@ -225,3 +225,20 @@ func TestAProcessAsksOnItsTerminalWhateverItsStreamsAre(t *testing.T) {
 		t.Errorf("without a terminal: %s", got)
 	}
 }
+
+func TestAnAnswerOnTheTerminalIsBounded(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if _, err := w.WriteString(strings.Repeat("x", 2*maxAnswer)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := readLine(ctx, int(r.Fd())); !errors.Is(err, ErrUnanswered) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -109,3 +109,27 @@ type itself struct{ s string }
 
 func (b *itself) Error() string { return b.s }
 func (*itself) Unwrap() error   { return context.DeadlineExceeded }
+
+func TestWhatAProgramSaysIsQuotedAndCut(t *testing.T) {
+	_, err := Output(t.Context(), shell(t.Context(), `printf '\033[2Jaway\n' >&2; yes | head -c 100000 >&2; exit 3`), 10)
+	var e *Error
+	if !errors.As(err, &e) || !strings.Contains(e.Said, "away") || strings.ContainsRune(err.Error(), 0x1b) || len(err.Error()) > 4096 {
+		t.Errorf("got %d bytes: %.200q", len(err.Error()), err)
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheFirstBytesAreKeptAndTheRestIsAccepted(t *testing.T) {
+	f := &FirstBytes{Max: 5}
+	for _, s := range []string{"abc", "defg", "h"} {
+		if n, err := f.Write([]byte(s)); n != len(s) || err != nil {
+			t.Errorf("%q: %d, %v", s, n, err)
+		}
+	}
+	if got := string(f.Bytes()); got != "abcde" {
+		t.Errorf("got %q", got)
+	}
+}
