@@ -52,6 +52,9 @@ func (s *Files) Path(id string) string { return filepath.Join(s.dir, id+journalS
 type headerLine struct {
 	Punnet  string `json:"punnet"`
 	Version int    `json:"version"`
+	// Made is random: two conversations that had one id, and began in the same moment, differ in it,
+	// and so in the tag of their marks.
+	Made string `json:"made,omitempty"`
 	Header
 }
 
@@ -60,7 +63,7 @@ func (s *Files) Create(ctx context.Context, h Header, events []*Event) error {
 	if err := CheckID(h.ID); err != nil {
 		return err
 	}
-	head, err := json.Marshal(headerLine{journalKind, journalVersion, h})
+	head, err := json.Marshal(headerLine{journalKind, journalVersion, newID(), h})
 	if err != nil {
 		return err
 	}

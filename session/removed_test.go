@@ -121,3 +121,25 @@ func TestALockThatWasRemovedIsNoLock(t *testing.T) {
 		t.Errorf("%d held the lock at once", n)
 	}
 }
+
+func TestConversationsOfOneIDFromOneMomentDiffer(t *testing.T) {
+	ctx := context.Background()
+	s := newFiles(t)
+	h := Header{ID: "talk", Profile: "berry", Created: now()}
+	if err := s.Create(ctx, h, testEvents(1)); err != nil {
+		t.Fatal(err)
+	}
+	_, mark, err := s.Read(ctx, h.ID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove(ctx, h.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(ctx, h, testEvents(1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Read(ctx, h.ID, mark); !errors.Is(err, ErrNoConversation) {
+		t.Errorf("the mark of the one is taken for the other's: %v", err)
+	}
+}
